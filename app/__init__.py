@@ -1,0 +1,1 @@
+"""The desktop program: the only house that knows Qt."""
