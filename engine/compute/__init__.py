@@ -1,0 +1,1 @@
+"""Operations on tensors: what a model asks for, and how a machine does it."""
