@@ -1,1 +1,75 @@
-"""From a GGUF file to streamed text: the engine's public names, and the order to read it in."""
+"""From a GGUF file to streamed text: the engine's public names, and the order to read it in.
+
+Read upwards: `errors`, `params`, `gguf`, `text`, `compute`, `memory`, `models`, `runtime`,
+`sampling`, `server`, `client`. Each name below is imported when it is first used, so that
+`import engine` costs a few milliseconds and a program that only reads a header stays small.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from engine.client.fake import FakeClient as FakeClient
+    from engine.client.handle import CompletionHandle as CompletionHandle
+    from engine.errors import ContextFullError as ContextFullError
+    from engine.errors import EngineError as EngineError
+    from engine.errors import GrammarError as GrammarError
+    from engine.errors import InternalError as InternalError
+    from engine.errors import MachineError as MachineError
+    from engine.errors import ModelFileError as ModelFileError
+    from engine.errors import RequestError as RequestError
+    from engine.errors import StateFileError as StateFileError
+    from engine.errors import TemplateError as TemplateError
+    from engine.errors import UnsupportedModelError as UnsupportedModelError
+    from engine.params import CompletionRequest as CompletionRequest
+    from engine.params import ContextParams as ContextParams
+    from engine.params import SamplingParams as SamplingParams
+    from engine.server.events import Failed as Failed
+    from engine.server.events import Finished as Finished
+    from engine.server.events import PromptProgress as PromptProgress
+    from engine.server.events import TextDelta as TextDelta
+    from engine.server.events import Timings as Timings
+    from engine.server.events import TokenProb as TokenProb
+    from engine.server.metrics import Metrics as Metrics
+    from engine.server.metrics import SlotStatus as SlotStatus
+
+_HOME = {
+    "CompletionHandle": "engine.client.handle",
+    "CompletionRequest": "engine.params",
+    "ContextFullError": "engine.errors",
+    "ContextParams": "engine.params",
+    "EngineError": "engine.errors",
+    "Failed": "engine.server.events",
+    "FakeClient": "engine.client.fake",
+    "Finished": "engine.server.events",
+    "GrammarError": "engine.errors",
+    "InternalError": "engine.errors",
+    "MachineError": "engine.errors",
+    "Metrics": "engine.server.metrics",
+    "ModelFileError": "engine.errors",
+    "PromptProgress": "engine.server.events",
+    "RequestError": "engine.errors",
+    "SamplingParams": "engine.params",
+    "SlotStatus": "engine.server.metrics",
+    "StateFileError": "engine.errors",
+    "TemplateError": "engine.errors",
+    "TextDelta": "engine.server.events",
+    "Timings": "engine.server.events",
+    "TokenProb": "engine.server.events",
+    "UnsupportedModelError": "engine.errors",
+}
+
+__all__ = sorted(_HOME)  # noqa: PLE0605  (the table is the list)
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use."""
+    if name not in _HOME:
+        raise AttributeError(f"module “engine” has no public name “{name}”")
+    value = getattr(importlib.import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

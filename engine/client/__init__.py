@@ -1,0 +1,1 @@
+"""The seam to whoever uses the engine: plain requests in, plain events out; a fake beside it."""

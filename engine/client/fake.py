@@ -1,0 +1,296 @@
+"""FakeClient: the methods of EngineClient with a script instead of a model, for tests and design.
+
+It keeps the order of events, slots, cancelling and failing of the real one. Time is the tester's:
+as fast as possible, at a speed in tokens per second, or standing still until `advance`.
+"""
+
+import math
+import re
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from engine.client.handle import CompletionHandle
+from engine.errors import EngineError, InternalError
+from engine.params import CompletionRequest
+from engine.server.events import Event, Failed, Finished, PromptProgress, TextDelta, Timings
+from engine.server.mailbox import Mailbox
+from engine.server.metrics import Metrics, SlotStatus
+
+REPLY = "This is a **scripted** answer.\n\nIt streams like a real one, word by word."
+PIECE = re.compile(r"\s*\S{1,6}|\s+")
+Script = str | Callable[[CompletionRequest], str]
+
+
+class FakeClient:
+    """Answers every request from a script, on one thread, in up to `n_slots` at a time.
+
+    `reply` is the answer or a function of the request; `tokens_per_second` is math.inf, a speed,
+    or 0: nothing moves until `advance(n)`. `n_prompt` tokens are read `n_batch` per step.
+    """
+
+    def __init__(
+        self,
+        model_path: Any = "fake.gguf",
+        n_slots: int = 4,
+        progress: Callable[[str, float], None] | None = None,
+        *,
+        reply: Script = REPLY,
+        tokens_per_second: float = math.inf,
+        n_prompt: int = 24,
+        n_cached: int = 0,
+        n_batch: int = 8,
+        n_ctx: int = 4096,
+        load_error: EngineError | None = None,
+        model_info: Any = None,
+    ) -> None:
+        self.model_path = model_path
+        self.reply = reply
+        self.tokens_per_second = tokens_per_second
+        self.n_prompt, self.n_cached, self.n_batch = n_prompt, n_cached, n_batch
+        self.n_ctx = n_ctx
+        self.info = model_info
+        self.requests: list[CompletionRequest] = []
+        self._load_error = load_error
+        self._progress = progress
+        self._n_slots = n_slots
+        self._waiting: deque[_Answer] = deque()
+        self._slots: list[_Answer | None] = [None] * n_slots
+        self._failures: deque[tuple[EngineError, int]] = deque()
+        self._n_steps = 0  # granted by advance()
+        self._changed = threading.Condition()
+        self._is_closed = False
+        self._is_ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="fake engine", daemon=True)
+        self._thread.start()
+
+    # ------------------------------------------------------------- as EngineClient
+
+    def __enter__(self) -> "FakeClient":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def state(self) -> str:
+        """Return loading, ready, failed or closed."""
+        if self._is_closed:
+            return "closed"
+        if not self._is_ready.is_set():
+            return "loading"
+        return "failed" if self._load_error else "ready"
+
+    def wait_until_ready(self, timeout: float | None = None) -> bool:
+        """Wait for the load; return False after `timeout` seconds; raise the load error."""
+        is_ready = self._is_ready.wait(timeout)
+        if is_ready and self._load_error:
+            raise self._load_error
+        return is_ready
+
+    def submit(self, request: CompletionRequest) -> CompletionHandle:
+        """Queue a request; never waits. Raises InternalError after close()."""
+        mailbox = Mailbox(request.n, request.on_event)
+        with self._changed:
+            if self._is_closed:
+                raise InternalError("The engine is closed; open the model again.")
+            self.requests.append(request)
+            for index in range(request.n):
+                failure = self._failures.popleft() if self._failures else None
+                self._waiting.append(_Answer(self, request, mailbox, index, failure))
+            self._changed.notify_all()
+        return CompletionHandle(request, mailbox, self._wake)
+
+    def slots(self) -> list[SlotStatus]:
+        """Return the state of every slot."""
+        idle = SlotStatus(id=-1, state="idle", n_ctx=self.n_ctx, id_task=-1, n_tokens=0)
+        return [
+            answer.status(i) if answer else SlotStatus(**{**vars(idle), "id": i})
+            for i, answer in enumerate(self._slots)
+        ]
+
+    def metrics(self) -> Metrics:
+        """Return how many requests run and wait."""
+        return Metrics(
+            requests_processing=sum(answer is not None for answer in self._slots),
+            requests_deferred=len(self._waiting),
+        )
+
+    def tokenize(self, text: str) -> list[int]:
+        """Return one made-up id for each piece of the text."""
+        return [len(piece) for piece in PIECE.findall(text)]
+
+    def close(self) -> None:
+        """End every request as cancelled and join the thread; may be called again."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    # ------------------------------------------------------------- for the tester
+
+    def fail_next(self, error: EngineError, after_tokens: int = 0) -> None:
+        """Make the next submitted answer fail after that many tokens."""
+        self._failures.append((error, after_tokens))
+
+    def advance(self, n_steps: int = 1) -> None:
+        """With tokens_per_second=0: do that many steps of every running answer, then return."""
+        self._is_ready.wait()
+        with self._changed:
+            self._n_steps += n_steps
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._n_steps == 0 or self._is_closed)
+
+    # ------------------------------------------------------------- the thread
+
+    def _wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        for done in (0.0, 0.5, 1.0):
+            if self._progress and not self._load_error:
+                self._progress("map", done)
+        self._is_ready.set()
+        while self._next_step():
+            may_move = self.tokens_per_second > 0 or self._n_steps > 0
+            for i, answer in enumerate(self._slots):
+                if answer and (may_move or answer.is_given_up) and not answer.step():
+                    self._slots[i] = None
+            with self._changed:
+                self._n_steps = max(0, self._n_steps - 1)
+                self._changed.notify_all()
+        with self._changed:
+            left = [answer for answer in (*self._slots, *self._waiting) if answer]
+            self._slots, self._waiting = [None] * self._n_slots, deque()
+        for answer in left:
+            answer.end()
+
+    def _next_step(self) -> bool:
+        """Wait until a step is due and give free slots to waiting answers; False when closed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_closed or self._has_work())
+            if not self._is_closed and math.isfinite(self.tokens_per_second or math.inf):
+                due = time.monotonic() + 1 / self.tokens_per_second
+                while not self._is_closed and (left := due - time.monotonic()) > 0:
+                    self._changed.wait(left)
+            given_up = [answer for answer in self._waiting if answer.is_given_up]
+            self._waiting = deque(a for a in self._waiting if a not in given_up)
+            for i, answer in enumerate(self._slots):
+                if answer is None and self._waiting:
+                    self._slots[i] = self._waiting.popleft()
+        for answer in given_up:
+            answer.end()
+        return not self._is_closed
+
+    def _has_work(self) -> bool:
+        answers = [answer for answer in (*self._slots, *self._waiting) if answer]
+        if self.tokens_per_second == 0:
+            return self._n_steps > 0 or any(answer.is_given_up for answer in answers)
+        return bool(answers)
+
+    def failure(self) -> EngineError | None:
+        """Return the error that every request ends in, or None when the load went well."""
+        return self._load_error
+
+
+class _Answer:
+    """One answer being played from the script."""
+
+    def __init__(
+        self,
+        client: FakeClient,
+        request: CompletionRequest,
+        mailbox: Mailbox,
+        index: int,
+        failure: tuple[EngineError, int] | None,
+    ) -> None:
+        self.request, self.mailbox, self.index = request, mailbox, index
+        self.failure = failure
+        self.id_task = len(client.requests)
+        self.n_ctx, self.n_prompt, self.n_cached = client.n_ctx, client.n_prompt, client.n_cached
+        self.n_read = 0
+        self.text = ""
+        self.tokens: tuple[int, ...] = ()
+        self.started, self.first_token, self.submitted = 0.0, 0.0, time.monotonic()
+        self.read_ms = 0.0
+        self._events = self._play(client)
+
+    @property
+    def is_given_up(self) -> bool:
+        return self.mailbox.wants_cancel or self.mailbox.is_abandoned
+
+    def step(self) -> bool:
+        """Deliver the next event; return whether more follow."""
+        if self.is_given_up:
+            self.end()
+            return False
+        event = next(self._events)
+        self.mailbox.deliver(event)
+        return not isinstance(event, (Finished, Failed))
+
+    def end(self, stop_type: str = "cancelled") -> None:
+        """Deliver the last event."""
+        self.mailbox.deliver(self._finished(stop_type))
+
+    def status(self, id_slot: int) -> SlotStatus:
+        return SlotStatus(
+            id=id_slot,
+            state="generating" if self.tokens else "processing_prompt",
+            n_ctx=self.n_ctx,
+            id_task=self.id_task,
+            n_tokens=self.n_cached + self.n_read + len(self.tokens),
+            n_prompt=self.n_prompt,
+            n_cached=self.n_cached,
+            n_read=self.n_read,
+            n_generated=len(self.tokens),
+        )
+
+    def _play(self, client: FakeClient) -> Iterator[Event]:
+        error = client.failure()
+        if error or (self.failure and self.failure[1] == 0):
+            error = error or self.failure[0]  # type: ignore[index]
+            yield Failed(error.kind, str(error), self.index)
+            return
+        self.started = time.monotonic()
+        yield from self._read(client.n_batch)
+        reply = client.reply(self.request) if callable(client.reply) else client.reply
+        for n, piece in enumerate(PIECE.findall(reply), start=1):
+            if self.failure and n > self.failure[1]:
+                yield Failed(self.failure[0].kind, str(self.failure[0]), self.index)
+                return
+            self.first_token = self.first_token or time.monotonic()
+            self.text += piece
+            self.tokens += (len(piece),)
+            yield TextDelta(piece, (len(piece),), index=self.index)
+            if n == self.request.n_predict:
+                yield self._finished("limit")
+                return
+        yield self._finished("eos")
+
+    def _read(self, n_batch: int) -> Iterator[Event]:
+        while True:
+            self.read_ms = (time.monotonic() - self.started) * 1000
+            yield PromptProgress(
+                self.n_prompt, self.n_cached, self.n_read, self.read_ms, self.index
+            )
+            n_left = self.n_prompt - self.n_cached - self.n_read
+            if n_left == 0:
+                return
+            self.n_read += min(n_batch, n_left)
+
+    def _finished(self, stop_type: str) -> Finished:
+        now = time.monotonic()
+        timings = Timings(
+            n_prompt=self.n_cached + self.n_read,
+            n_cached=self.n_cached,
+            n_read=self.n_read,
+            read_ms=self.read_ms,
+            first_token_ms=(self.first_token - self.submitted) * 1000 if self.first_token else 0,
+            n_generated=len(self.tokens),
+            generate_ms=(now - self.first_token) * 1000 if self.first_token else 0,
+        )
+        return Finished(self.text, stop_type, timings, tokens=self.tokens, index=self.index)

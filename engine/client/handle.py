@@ -1,0 +1,96 @@
+"""A running request as its caller sees it: events to iterate, and stop and change at any time."""
+
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from engine import errors
+from engine.errors import EngineError, RequestError, nearest
+from engine.params import CompletionRequest, SamplingParams, option_names
+from engine.server.events import Event, Failed, Finished
+from engine.server.mailbox import Mailbox
+
+POLL_S = 0.5  # how long a wait may hide Ctrl-C on systems whose locks cannot be interrupted
+LIVE_LIMITS = ("n_predict", "t_max_predict_ms", "stop")  # changeable beside the sampling names
+
+
+class CompletionHandle:
+    """One submitted request. Dropping the handle of an iterated request cancels it.
+
+    Iterating yields its events up to the last one; several answers (`n`) arrive interleaved, told
+    apart by `event.index`. With `on_event` there is nothing to iterate.
+    """
+
+    def __init__(
+        self, request: CompletionRequest, mailbox: Mailbox, wake: Callable[[], None]
+    ) -> None:
+        self.request = request
+        self._mailbox = mailbox
+        self._wake = wake
+        if request.on_event is None:
+            weakref.finalize(self, _abandon, mailbox).atexit = False
+
+    def __iter__(self) -> Iterator[Event]:
+        if self.request.on_event is not None:
+            raise RequestError("This request has on_event, so there is nothing to iterate.")
+        while True:
+            event = self._mailbox.take(POLL_S)
+            if event is not None:
+                yield event
+            elif self._mailbox.is_finished:
+                event = self._mailbox.take(0)
+                if event is None:
+                    return
+                yield event
+
+    @property
+    def is_finished(self) -> bool:
+        """Return whether every answer has ended."""
+        return self._mailbox.is_finished
+
+    def cancel(self) -> None:
+        """Stop at the next step; the last event is then Finished with stop type "cancelled"."""
+        self._mailbox.wants_cancel = True
+        self._wake()
+
+    def update(self, **changes: Any) -> None:
+        """Change sampling parameters or limits from the next token on.
+
+        Raises RequestError at once for an unknown name or a value out of range.
+        """
+        known = option_names(SamplingParams) + LIVE_LIMITS
+        for name in changes:
+            if name not in known:
+                raise RequestError(f"“{name}” cannot change while running.{nearest(name, known)}")
+        CompletionRequest(**changes)
+        self._mailbox.leave_changes(changes)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until every answer has ended; return False after `timeout` seconds."""
+        return self._mailbox.wait_finished(timeout)
+
+    def result(self) -> Finished:
+        """Take all events and return the first answer; raise its error if it failed."""
+        last: Finished | None = None
+        for event in self:
+            if isinstance(event, Failed):
+                raise error_of(event)
+            if isinstance(event, Finished) and (last is None or event.index < last.index):
+                last = event
+        if last is None:
+            raise RequestError("The events of this request were already taken.")
+        return last
+
+
+def error_of(failed: Failed) -> EngineError:
+    """Return the error that a Failed event tells of, as the class of its kind."""
+    for kind in vars(errors).values():
+        is_error = isinstance(kind, type) and issubclass(kind, EngineError)
+        if is_error and kind.kind == failed.kind:
+            return kind(failed.message)
+    return EngineError(failed.message)
+
+
+def _abandon(mailbox: Mailbox) -> None:
+    # Runs in whatever thread collects the handle: sets a flag, takes no lock.
+    mailbox.is_abandoned = True
