@@ -1,0 +1,1 @@
+"""Kernels that only tests of the object machinery compile."""

@@ -1,0 +1,73 @@
+"""The 8-bit dot product: the one operation whose form differs per CPU level."""
+
+from llvmlite import ir
+from numba.extending import intrinsic
+
+from engine.native import level
+from engine.native.simd.vectors import I16, I32, call, half, i8x64, i32x16, join, shuf, u8x64
+
+LEVEL = level.current().name
+FEATURES = level.current().features
+_YMM = LEVEL in ("avx2", "avxvnni")
+
+
+def _pair_dot_i16(b, x, y):
+    """Emit <2n x i16> . <2n x i16> -> <n x i32>: sums of adjacent products."""
+    n = x.type.count
+    if _YMM:
+        return call(b, "llvm.x86.avx2.pmadd.wd", ir.VectorType(I32, 8), [x, y])
+    t = ir.VectorType(I32, n)
+    p = b.mul(b.sext(x, t), b.sext(y, t))  # LLVM matches this shape to pmaddwd on x86
+    return b.add(shuf(b, p, p, range(0, n, 2)), shuf(b, p, p, range(1, n, 2)))
+
+
+def _widened_dot(b, acc, w, x):
+    """Emit the dot without a special instruction: widen to i16, pair-dot, add pairs."""
+    n = acc.type.count
+    wide = ir.VectorType(I16, 4 * n)
+    w, x = b.zext(w, wide), b.sext(x, wide)
+    if _YMM:
+        p = join(b, *(_pair_dot_i16(b, half(b, w, i), half(b, x, i)) for i in (0, 1)))
+    else:
+        p = _pair_dot_i16(b, w, x)
+    pairs = b.add(shuf(b, p, p, range(0, 2 * n, 2)), shuf(b, p, p, range(1, 2 * n, 2)))
+    return b.add(acc, pairs)
+
+
+def dot_ir(b, acc, w, x, small):
+    """Emit acc <n x i32> + 4-byte dots of w <4n x u8> and x <4n x i8>.
+
+    `small` promises w <= 127, which lets AVX2's saturating pmaddubsw (and NEON's signed dot) be
+    exact.
+    """
+    n = acc.type.count
+    if LEVEL == "avx512":
+        v = ir.VectorType(I32, 16)
+        args = [acc, b.bitcast(w, v), b.bitcast(x, v)]
+        return call(b, "llvm.x86.avx512.vpdpbusd.512", v, args)
+    if n > (8 if _YMM else 4):
+        parts = [dot_ir(b, half(b, acc, i), half(b, w, i), half(b, x, i), small) for i in (0, 1)]
+        return join(b, *parts)
+    if LEVEL == "avxvnni":
+        v = ir.VectorType(I32, 8)
+        args = [acc, b.bitcast(w, v), b.bitcast(x, v)]
+        return call(b, "llvm.x86.avx512.vpdpbusd.256", v, args)
+    if LEVEL == "neon" and small:
+        v = ir.VectorType(I32, 4)
+        return call(b, "llvm.aarch64.neon.sdot.v4i32.v16i8", v, [acc, w, x])
+    if LEVEL == "avx2" and small:
+        p = call(b, "llvm.x86.avx2.pmadd.ub.sw", ir.VectorType(I16, 16), [w, x])
+        return b.add(acc, _pair_dot_i16(b, p, ir.Constant(p.type, [1] * 16)))
+    return _widened_dot(b, acc, w, x)
+
+
+@intrinsic
+def dot_u8i8(typing, acc, w, x):
+    """acc[i] += sum_j w[4i+j] * x[4i+j] with w <= 255."""
+    return i32x16(i32x16, u8x64, i8x64), lambda context, b, sig, a: dot_ir(b, *a, False)
+
+
+@intrinsic
+def dot_u7i8(typing, acc, w, x):
+    """As dot_u8i8 with the promise w <= 127 (4-, 5- and 6-bit weights)."""
+    return i32x16(i32x16, u8x64, i8x64), lambda context, b, sig, a: dot_ir(b, *a, True)

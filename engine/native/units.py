@@ -1,0 +1,38 @@
+"""What is compiled into one object file: unit name to kernel module and build arguments."""
+
+from dataclasses import dataclass
+
+from engine.errors import InternalError, nearest
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A module with `kernels(*arguments) -> dict[str, function]`, and those arguments."""
+
+    module: str
+    arguments: tuple[str, ...] = ()
+
+
+MATMUL_TYPES = (
+    *("f32", "f16", "bf16", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0"),
+    *("q4_k", "q5_k", "q6_k"),
+)
+
+UNITS: dict[str, Unit] = {
+    "attention.f16.f16": Unit("engine.compute.cpu.kernels.attention", ("f16", "f16")),
+    **{f"matmul.{t}": Unit("engine.compute.cpu.kernels.matmul", (t,)) for t in MATMUL_TYPES},
+    "matmul.input": Unit("engine.compute.cpu.kernels.matmul_input"),
+    "pointwise": Unit("engine.compute.cpu.kernels.pointwise"),
+    "sampling": Unit("engine.sampling.kernels.sampling"),
+    "team": Unit("engine.compute.cpu.kernels.team"),
+    "text": Unit("engine.text.kernels.text"),
+    "selftest": Unit("engine.native.kernels.selftest"),
+}
+
+
+def find(name: str) -> Unit:
+    """Return the unit called `name`; an unknown name raises InternalError."""
+    unit = UNITS.get(name)
+    if unit is None:
+        raise InternalError(f"There is no kernel unit “{name}”.{nearest(name, UNITS)}")
+    return unit
