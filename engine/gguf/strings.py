@@ -51,3 +51,25 @@ class StringArray(Sequence[bytes]):
     def _cut(self, starts: np.ndarray, ends: np.ndarray) -> list[bytes]:
         blob = self.blob
         return [blob[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
+
+
+def short_run(block: bytes) -> np.ndarray:
+    """Return where the strings lie that follow each other from the start of `block`, int64.
+
+    The result is [n + 1]: n offsets of length prefixes and the offset after the last string. It
+    stops before a string of 256 bytes or more, and wherever seven zero bytes in a string could
+    be taken for a prefix; n may be 0. Every step is checked (each prefix lies exactly where the
+    one before says), so what is returned is what a walk string by string would find.
+    """
+    stored = np.frombuffer(block, np.uint8)
+    zero = stored == 0
+    two = zero[:-1] & zero[1:]
+    four = two[:-2] & two[2:]
+    seven = four[:-3] & four[3:]
+    prefixes = np.flatnonzero(seven[1:])  # a length below 256 and seven zero bytes
+    if not len(prefixes) or prefixes[0] != 0:
+        return np.zeros(1, np.int64)
+    following = prefixes + 8 + stored[prefixes]
+    breaks = np.flatnonzero(following[:-1] != prefixes[1:])
+    n = int(breaks[0]) + 1 if len(breaks) else len(prefixes)
+    return np.append(prefixes[:n], following[n - 1])

@@ -1,12 +1,15 @@
 """A sound file is read exactly: values, tensors, addresses, any path, any value kind."""
 
 import ctypes
+import io
 import time
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from engine.gguf import GGML_TYPES, GGUF, StringArray, type_named
+from engine.gguf import GGML_TYPES, GGUF, StringArray, cursor, type_named
 from tests.make import gguf_file, models
 
 
@@ -117,6 +120,34 @@ def test_a_string_array_over_several_reads_is_whole(tmp_path, monkeypatch):
         tokens = model.metadata["tokenizer.ggml.tokens"].texts()
         assert tokens == [f"▁token{i}" for i in range(3000)]
         assert model.metadata["tokenizer.ggml.scores"][2999] == -2999
+
+
+pieces = st.one_of(
+    st.binary(max_size=6),
+    st.sampled_from([b"", bytes(1), bytes(8), bytes(20), b"\x03" + bytes(7) + b"abc"]),
+    st.sampled_from([b"x" * 255, b"x" * 256, b"y" * 700, b"\0" * 300]),
+)
+
+
+@given(strings=st.lists(pieces, max_size=300), block=st.sampled_from([16, 100, 1 << 18]))
+@settings(max_examples=100, deadline=None)
+def test_strings_are_found_in_runs_as_one_by_one(strings, block):
+    raw = gguf_file.value(gguf_file.ARRAY, (gguf_file.STRING, strings)) + bytes(40)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cursor, "RUN_BYTES", block)
+        patch.setattr(cursor, "FIRST_READ", 64)
+        reading = cursor.Cursor(io.BytesIO(raw).read, len(raw))
+        assert list(reading.value(cursor.ARRAY)) == strings
+    assert reading.pos == len(raw) - 40
+
+
+def test_strings_made_to_defeat_the_runs_cost_no_more_than_a_walk():
+    strings = [bytes(8)] * 200_000
+    raw = gguf_file.value(gguf_file.ARRAY, (gguf_file.STRING, strings))
+    start = time.thread_time()
+    reading = cursor.Cursor(io.BytesIO(raw).read, len(raw))
+    assert len(reading.value(cursor.ARRAY)) == 200_000
+    assert time.thread_time() - start < 1
 
 
 def test_types_agree_with_the_reference_package():
