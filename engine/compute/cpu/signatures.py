@@ -118,8 +118,60 @@ _POINTWISE = {
     "copy_pages": ("n_pairs", "pairs", "n_layers", "layers"),
 }
 
+# Values of the word `transform`: what a matmul does to its input row x before multiplying.
+# plain x; rms_norm(x) * norm (f32[n_in] or 0); silu(x) * x2; gelu(x) * x2 (tanh form).
+TRANSFORMS = ("plain", "rms_norm", "silu", "gelu")
+
+# Types whose tiles are alike share one `quantize` or `arrange` of the same input: "float" tiles
+# are made by matmul.input/arrange, "block32" and "block256" by matmul.input/quantize with the word
+# `block` 32 or 256.
+TILE_LAYOUTS = {
+    **dict.fromkeys(("f32", "f16", "bf16"), "float"),
+    **dict.fromkeys(("q4_0", "q4_1", "q5_0", "q5_1", "q8_0"), "block32"),
+    **dict.fromkeys(("q4_k", "q5_k", "q6_k"), "block256"),
+}
+# Types that prepare a row alike in gemv and multi: `reuse` may be 1 after a matmul of such a type
+# with the same input, scratch and kernel, and nothing in between that used the scratch.
+ROW_LAYOUTS = {
+    **dict.fromkeys(("f32", "f16", "bf16"), "float"),
+    **{name: name for name in ("q4_0", "q5_0", "q8_0", "q6_k")},
+    **dict.fromkeys(("q4_1", "q5_1"), "q4_1"),
+    **dict.fromkeys(("q4_k", "q5_k"), "q4_k"),
+}
+MULTI_ROWS = 12  # up to this many rows `multi` is faster than `gemm`
+
+_INPUT = ("transform", "x", "ldx", "x2", "ldx2", "norm", "eps")
+_WEIGHT = ("w", "row_bytes", "n_in", "n_out")
+# y = W f(x) + bias (f32[n_out] or 0), plus y before when add is 1. Exactly n_out floats of a row
+# of y are written.
+_OUTPUT = ("bias", "add", "y", "ldy")
+# matmul_scratch_bytes() per thread, scratch_stride apart; a cleared counter.
+_SHARE = ("scratch", "scratch_stride", "counter")
+
+_MATMUL = {
+    # out[t] = row tokens[t] of w, n_in values, times scale (f32).
+    "embed": ("batch", "w", "row_bytes", "n_in", "scale", "out", "ldo"),
+    # One row: only row 0 is computed, nothing when the count is 0.
+    "gemv": ("n_rows", *_INPUT, *_WEIGHT, *_OUTPUT, *_SHARE, "reuse"),
+    # Any count of rows, made for 2 to MULTI_ROWS: each weight row is read once per four rows.
+    "multi": ("n_rows", *_INPUT, *_WEIGHT, *_OUTPUT, *_SHARE, "reuse"),
+    # Many rows, from tiles.
+    "gemm": ("n_rows", "tiles", *_WEIGHT, *_OUTPUT, *_SHARE),
+    # Mixture of experts, any count of rows: slot i of row t multiplies by expert ids[t][i] (int32,
+    # rows ldi bytes apart) of w, experts expert_bytes apart, its bias bias_bytes apart. Slot i's
+    # input (and x2) is slot_x bytes after slot 0's (0 = all the same), its output slot_y bytes.
+    "experts": (
+        *("n_rows", "n_used", "ids", "ldi", *_INPUT, "slot_x", *_WEIGHT, "expert_bytes"),
+        *("n_expert", *_OUTPUT, "bias_bytes", "slot_y", *_SHARE),
+    ),
+    # matmul.input: tiles of f(x) for gemm. `tiles` holds tile_bytes().
+    "quantize": ("n_rows", *_INPUT, "n_in", "block", "tiles", *_SHARE),
+    "arrange": ("n_rows", *_INPUT, "n_in", "tiles", *_SHARE),
+}
+
 _FAMILIES: dict[str, Mapping[str, tuple[str, ...]]] = {
     "attention": _ATTENTION,
+    "matmul": _MATMUL,
     "pointwise": _POINTWISE,
 }
 
@@ -189,3 +241,26 @@ def partials_bytes(
 def shift_scratch_bytes(n_rot: int) -> int:
     """Return the scratch bytes of one thread in shift: cos and sin of 16 cells per pair."""
     return n_rot * LANES * 4 + 64
+
+
+MAX_TILE_TOKENS = 8  # tokens of one tile, at most, on any CPU level
+MAX_PANEL_ROWS = 64  # weight rows that one thread of gemm holds, at most
+
+
+def tile_bytes(n_in: int, n_tokens: int) -> int:
+    """Return the bytes of `tiles` for n_tokens rows of n_in values, of any tile layout."""
+    n_tokens = -(-n_tokens // MAX_TILE_TOKENS) * MAX_TILE_TOKENS
+    return -(-n_in // 32) * 32 * 4 * n_tokens
+
+
+def matmul_scratch_bytes(n_in: int, n_tokens: int) -> int:
+    """Return the scratch bytes of one thread that serve any matmul kernel of up to n_tokens rows.
+
+    gemv, multi and experts keep prepared rows there, gemm its panel and results, quantize and
+    arrange the transformed rows of a tile.
+    """
+    row = -(-n_in // 256) * 256 * 5 + 1024
+    few = (min(n_tokens, MULTI_ROWS) + 2) * row
+    gemm = MAX_PANEL_ROWS * (1024 + 256 + 4 * (n_tokens + MAX_TILE_TOKENS)) + 4096
+    tile = MAX_TILE_TOKENS * row
+    return -(-max(few, gemm, tile) // 4096) * 4096
