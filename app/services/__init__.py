@@ -1,0 +1,1 @@
+"""Slow work as Qt signals: the engine, running answers, scans; no widgets here."""

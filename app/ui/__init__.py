@@ -1,0 +1,1 @@
+"""Everything that paints: theme, Markdown, widgets, pages, dialogs and the window."""

@@ -1,0 +1,94 @@
+"""ACTIONS: every command of the window once, with its words and its keys."""
+
+from dataclasses import dataclass
+
+from PySide6.QtGui import QKeySequence
+
+from app.strings import tr
+
+
+@dataclass(frozen=True)
+class Action:
+    """A command.
+
+    Attributes:
+        label: one or two words for buttons and menus.
+        help: what it does, for tooltips, the key sheet and screen readers.
+        keys: shortcuts, the first one is shown; empty when it has none.
+        group: heading on the key sheet.
+    """
+
+    label: str
+    help: str
+    keys: tuple[str, ...] = ()
+    group: str = "Window"
+
+    def shown_keys(self) -> str:
+        """Return the first shortcut as this system writes it."""
+        if not self.keys:
+            return ""
+        return QKeySequence(self.keys[0]).toString(QKeySequence.SequenceFormat.NativeText)
+
+    def tip(self) -> str:
+        """Return the tooltip: what it does and its key."""
+        keys = self.shown_keys()
+        return f"{tr(self.help)} ({keys})" if keys else tr(self.help)
+
+
+ACTIONS: dict[str, Action] = {
+    "chat.start": Action("New chat", "Start a new chat", ("Ctrl+N", "Ctrl+Shift+O"), "Chats"),
+    "chat.search": Action("Search", "Search all chats", ("Ctrl+K", "Ctrl+Shift+F"), "Chats"),
+    "chat.rename": Action("Rename", "Rename this chat", ("F2",), "Chats"),
+    "chat.pin": Action("Pin", "Keep this chat at the top, or let it go", (), "Chats"),
+    "chat.delete": Action(
+        "Delete", "Move this chat to the trash", ("Ctrl+Shift+Backspace",), "Chats"
+    ),
+    "chat.previous": Action("Previous chat", "Open the chat above", ("Ctrl+Shift+Up",), "Chats"),
+    "chat.next": Action("Next chat", "Open the chat below", ("Ctrl+Shift+Down",), "Chats"),
+    "message.send": Action("Send", "Send the message", ("Ctrl+Return",), "Messages"),
+    "message.stop": Action("Stop", "Stop the answer and keep what came", ("Esc",), "Messages"),
+    "message.copy": Action("Copy", "Copy the message", (), "Messages"),
+    "message.edit": Action("Edit", "Edit into another version", (), "Messages"),
+    "message.regenerate": Action("Regenerate", "Answer again", ("Ctrl+R",), "Messages"),
+    "message.continue": Action(
+        "Continue", "Go on where the answer stopped", ("Alt+Return",), "Messages"
+    ),
+    "message.branch": Action(
+        "Branch", "Go on from this message in another direction", (), "Messages"
+    ),
+    "message.details": Action("Info", "Show how the answer was made", (), "Messages"),
+    "message.delete": Action("Delete", "Take this message out of the chat", (), "Messages"),
+    "message.previous_version": Action(
+        "Earlier version", "Show the earlier version of the answer", ("Alt+Left",), "Messages"
+    ),
+    "message.next_version": Action(
+        "Later version", "Show the later version of the answer", ("Alt+Right",), "Messages"
+    ),
+    "message.copy_answer": Action(
+        "Copy answer", "Copy the last answer", ("Ctrl+Shift+C",), "Messages"
+    ),
+    "message.copy_code": Action(
+        "Copy code", "Copy the last code block", ("Ctrl+Shift+;",), "Messages"
+    ),
+    "message.edit_question": Action(
+        "Edit question", "Edit the last question", ("Ctrl+Shift+E",), "Messages"
+    ),
+    "page.newest": Action(
+        "Newest", "Go to the newest line and follow it", ("Ctrl+End",), "Messages"
+    ),
+    "composer.focus": Action("Write", "Go to the box you type in", ("Shift+Esc",), "Messages"),
+    "model.choose": Action("Choose model", "Choose a model", ("Ctrl+Shift+M",), "Model"),
+    "model.open": Action("Open file", "Open a model file", ("Ctrl+O",), "Model"),
+    "model.unload": Action("Unload", "Take the model out of memory", (), "Model"),
+    "window.sidebar": Action("Chats", "Show or hide the chats", ("Ctrl+B",)),
+    "window.inspector": Action("Inspector", "Show or hide the inspector", ("Ctrl+I",)),
+    "window.larger": Action("Larger", "Make everything larger", ("Ctrl++", "Ctrl+=")),
+    "window.smaller": Action("Smaller", "Make everything smaller", ("Ctrl+-",)),
+    "window.normal": Action("Normal size", "Back to the normal size", ("Ctrl+0",)),
+    "window.appearance": Action("Appearance", "Change between light, dark and the system's", ()),
+    "window.settings": Action("Settings", "Open the settings", ("Ctrl+,",)),
+    "window.keys": Action("Keys", "Show all keys", ("F1", "Ctrl+/")),
+    "window.folder": Action("Open data folder", "Open the folder with your chats", ()),
+    "window.about": Action("About Inglenook", "Version, licences and this machine", ()),
+    "window.quit": Action("Quit", "Close the window and end the engine", ("Ctrl+Q",)),
+}

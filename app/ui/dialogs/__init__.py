@@ -1,0 +1,1 @@
+"""The small windows that open beside the main one, never over an error."""

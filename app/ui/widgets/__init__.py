@@ -1,0 +1,1 @@
+"""The parts of the window, each usable and tested alone."""

@@ -1,0 +1,431 @@
+"""One message, streaming or finished: its blocks, its bubble, its progress and its error."""
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QPoint, QRectF, Qt, QTimer, Signal
+from PySide6.QtGui import (
+    QEnterEvent,
+    QFocusEvent,
+    QGuiApplication,
+    QMouseEvent,
+    QPainter,
+    QPainterPath,
+    QPaintEvent,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import QPushButton, QWidget
+
+from app.strings import count, seconds, tr
+from app.ui.markdown import MarkdownStream, plain_blocks
+from app.ui.theme import theme
+from app.ui.widgets.block import BlockView, make_view
+from app.ui.widgets.error_card import ErrorCard
+from app.ui.widgets.framed import CodeView
+
+if TYPE_CHECKING:
+    from app.ui.widgets.pointer import Pointer
+
+_SLICE = 16_000  # characters read at once, so that a very long message opens piece by piece
+_BUDGET_S = 0.03
+NOTICES = {
+    "interrupted": "The last answer was interrupted; this is as far as it got.",
+    "cancelled": "Stopped.",
+}
+
+
+@dataclass
+class Reading:
+    """How far the prompt is read; counts are tokens."""
+
+    n_prompt: int = 0
+    n_cached: int = 0
+    n_read: int = 0
+    elapsed_ms: float = 0.0
+
+    def done(self) -> float:
+        """Return the known share, 0 to 1."""
+        return min(1.0, (self.n_cached + self.n_read) / self.n_prompt) if self.n_prompt else 0.0
+
+    def sentence(self) -> str:
+        """Return the line above the bar."""
+        if not self.n_prompt:
+            return tr("Waiting for the engine…")
+        line = tr(
+            "Reading {read} of {all} tokens",
+            read=count(self.n_cached + self.n_read),
+            all=count(self.n_prompt),
+        )
+        left = self.n_prompt - self.n_cached - self.n_read
+        if self.n_read and self.elapsed_ms > 500 and left > 0:
+            line += tr(" · {time} left", time=seconds(self.elapsed_ms / self.n_read * left / 1000))
+        return line
+
+
+class MessageView(QWidget):
+    """A message on the page. The transcript gives it a place and asks for its height.
+
+    Signals:
+        height_changed(): content grew or shrank outside of `append`.
+        remedy(str): a remedy of the error card was chosen.
+        focused(), hovered(): the message took the keyboard focus, the mouse came over it.
+    """
+
+    height_changed = Signal()
+    remedy = Signal(str)
+    focused = Signal()
+    hovered = Signal()
+
+    def __init__(self, message: Any, pointer: "Pointer", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.message = message
+        self.pointer = pointer
+        self.views: list[BlockView] = []
+        self.reading: Reading | None = None
+        self.error: ErrorCard | None = None
+        self._stream = MarkdownStream()
+        self._n_settled = 0
+        self._pending = ""
+        self._left, self._column = 0, 0
+        self._copy_buttons: dict[int, QPushButton] = {}
+        self._content_height = 0
+        self._bubble = QRectF()
+        self._marked = False
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setMouseTracking(True)
+        self._load()
+
+    # ------------------------------------------------------------ content
+
+    def is_own(self) -> bool:
+        """Tell whether a person wrote it."""
+        return bool(self.message.role == "user")
+
+    def is_running(self) -> bool:
+        """Tell whether it is still being written."""
+        return bool(self.message.state == "running")
+
+    def append(self, text: str) -> None:
+        """Add streamed text; the transcript asks for the height afterwards."""
+        self.reading = None
+        if self._pending:
+            self._pending += text
+            return
+        self._stream.feed(text)
+        self._sync()
+
+    def update_message(self, message: Any) -> None:
+        """Show a changed record: another state, a final text, an error."""
+        was_running = self.is_running()
+        self.message = message
+        if was_running and not self.is_running() and not self._pending:
+            self._stream.finish()
+            self._sync()
+        self.reading = self.reading if self.is_running() else None
+        self._show_error()
+        self._name()
+        self._layout()
+        self.update()
+
+    def set_reading(self, reading: Reading | None) -> None:
+        """Show how far the prompt is read, before the first word."""
+        had = self.reading is not None
+        self.reading = reading
+        if had != (reading is not None):
+            self._layout()
+            self.height_changed.emit()
+        self.update()
+
+    def restyle(self) -> None:
+        """Build everything again, after the theme or the zoom changed."""
+        for view in self.views:
+            self._drop_button(view)
+        self.views = []
+        self._stream, self._n_settled = MarkdownStream(), 0
+        self._load()
+
+    def _load(self) -> None:
+        if self.is_own():
+            self.views = [make_view(block) for block in plain_blocks(self.message.text)]
+        else:
+            self._pending = self.message.text
+            self._read_on()
+        self._show_error()
+        self._name()
+
+    def _read_on(self) -> None:
+        """Read the text in slices until the time is up; the rest follows when idle."""
+        deadline = time.monotonic() + _BUDGET_S
+        while self._pending:
+            part, self._pending = self._pending[:_SLICE], self._pending[_SLICE:]
+            self._stream.feed(part)
+            if time.monotonic() > deadline and self._pending:
+                QTimer.singleShot(0, self, self._read_on)
+                break
+        if not self._pending and not self.is_running():
+            self._stream.finish()
+        self._sync()
+        if self._column:
+            self.height_changed.emit()
+
+    def _sync(self) -> None:
+        """Bring the views up to the stream: settled ones stay, open ones are replaced."""
+        wanted = self._stream.frozen[self._n_settled :] + self._stream.open
+        for i, block in enumerate(wanted, start=self._n_settled):
+            if i < len(self.views) and self.views[i].replace(block):
+                continue
+            view = make_view(block)
+            if i < len(self.views):
+                self._drop_button(self.views[i])
+                self.views[i] = view
+            else:
+                self.views.append(view)
+        for view in self.views[self._n_settled + len(wanted) :]:
+            self._drop_button(view)
+        del self.views[self._n_settled + len(wanted) :]
+        changed, self._n_settled = self._n_settled, len(self._stream.frozen)
+        if self._column:
+            self._layout(changed)
+            top = self.views[changed].y if changed < len(self.views) else 0
+            self.update(0, top - 2, self.width(), self.height() - top + 2)
+
+    def _name(self) -> None:
+        who = tr("You") if self.is_own() else tr("Answer")
+        self.setAccessibleName(f"{who}: {self.message.text[:4000]}")
+        self.setAccessibleDescription(tr("Press Tab for the actions of this message."))
+
+    def _show_error(self) -> None:
+        error = self.message.record.get("error") if self.message.state == "failed" else None
+        if self.error is not None:
+            self.error.deleteLater()
+            self.error = None
+        if error:
+            remedies = (("regenerate", tr("Try again")),)
+            self.error = ErrorCard(error["message"], error.get("details", ""), remedies, self)
+            self.error.remedy.connect(self.remedy)
+            self.error.resized.connect(self.height_changed)
+            self.error.resized.connect(self._layout)
+            self.error.show()
+
+    # ------------------------------------------------------------ layout
+
+    def set_column(self, left: int, width: int) -> int:
+        """Lay out in a column and return the height that the message needs, in pixels."""
+        if (left, width) != (self._left, self._column):
+            self._left, self._column = left, width
+            self._layout()
+        return self._content_height
+
+    def needed_height(self) -> int:
+        """Return the height for the column set last, in pixels."""
+        return self._content_height
+
+    def actions_top(self) -> int:
+        """Return where the row of actions belongs, in pixels from the top."""
+        return self._content_height - theme.px(34)
+
+    def _layout(self, first: int = 0) -> None:
+        if not self._column:
+            return
+        top = theme.px(10)
+        width = self._column
+        x_pad, y_pad = (theme.px(13), theme.px(9)) if self.is_own() else (0, 0)
+        if self.is_own():
+            limit = round(self._column * 0.85) - 2 * x_pad
+            for view in self.views:
+                view.set_width(limit)
+            natural = max([view.natural_width() for view in self.views], default=0)
+            width = min(limit, max(natural, theme.px(24)))
+        bottom = top + y_pad
+        for i, view in enumerate(self.views):
+            if i >= first:
+                view.set_width(width)
+                gap = 0 if i == 0 else view.space_above()
+                view.y = bottom + gap
+                self._place_button(view)
+            bottom = view.y + view.height
+        bottom += y_pad
+        if self.is_own():
+            left = self._left + self._column - width - 2 * x_pad
+            self._bubble = QRectF(left, top, width + 2 * x_pad, bottom - top)
+        self._content_height = self._below(bottom) + theme.px(40)
+
+    def _below(self, bottom: int) -> int:
+        """Return the bottom edge of what follows the text: progress, notice, error."""
+        if self.reading is not None and not self.views:
+            return bottom + theme.px(58)
+        if self._notice():
+            bottom += theme.px(26)
+        if self.error is not None:
+            self.error.setFixedWidth(self._column)
+            height = self.error.heightForWidth(self._column)
+            height = max(height, self.error.sizeHint().height())
+            self.error.setGeometry(self._left, bottom + theme.px(8), self._column, height)
+            bottom += height + theme.px(8)
+        return bottom
+
+    def _notice(self) -> str:
+        notice = NOTICES.get(self.message.state, "")
+        return tr(notice) if notice and not self.is_own() else ""
+
+    def text_left(self) -> int:
+        """Return the left edge of the text, in pixels."""
+        return round(self._bubble.left()) + theme.px(13) if self.is_own() else self._left
+
+    def _place_button(self, view: BlockView) -> None:
+        if not isinstance(view, CodeView):
+            return
+        button = self._copy_buttons.get(id(view))
+        if button is None:
+            button = QPushButton(tr("Copy"), self)
+            button.setObjectName("quiet")
+            button.setAccessibleName(tr("Copy the code"))
+            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+            button.setCursor(Qt.CursorShape.PointingHandCursor)
+            button.clicked.connect(lambda _=False, view=view: self._copy_code(view))
+            self._copy_buttons[id(view)] = button
+            button.show()
+        right, middle = view.copy_corner()
+        size = button.sizeHint()
+        x = self.text_left() + right - size.width()
+        button.setGeometry(x, view.y + middle - size.height() // 2, size.width(), size.height())
+
+    def _drop_button(self, view: BlockView) -> None:
+        button = self._copy_buttons.pop(id(view), None)
+        if button is not None:
+            button.deleteLater()
+
+    def _copy_code(self, view: CodeView) -> None:
+        QGuiApplication.clipboard().setText(view.block.text)
+        button = self._copy_buttons[id(view)]
+        button.setText(tr("Copied"))
+        QTimer.singleShot(1200, button, lambda: button.setText(tr("Copy")))
+
+    # ------------------------------------------------------------ paint
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802 (Qt)
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        area = event.rect()
+        if self.is_own():
+            self._paint_bubble(painter)
+        left = self.text_left()
+        for view in self.views:
+            if view.y + view.height < area.top() or view.y > area.bottom():
+                continue
+            painter.save()
+            painter.translate(left, view.y)
+            view.paint(painter, QRectF(area.translated(-left, -view.y)))
+            painter.restore()
+        if self.reading is not None and not self.views:
+            self._paint_reading(painter)
+        elif self.is_running() and self.views:
+            self._paint_caret(painter)
+        if self._notice():
+            painter.setFont(theme.font(12.5))
+            painter.setPen(theme.color("soft"))
+            last = self.views[-1] if self.views else None
+            bottom = last.y + last.height if last else theme.px(10)
+            painter.drawText(self._left, bottom + theme.px(22), self._notice())
+        if self.hasFocus() and self._marked:
+            self._paint_focus(painter)
+
+    def _paint_bubble(self, painter: QPainter) -> None:
+        box, r, small = self._bubble, theme.px(14), theme.px(4)
+        path = QPainterPath()
+        path.moveTo(box.left() + r, box.top())
+        path.lineTo(box.right() - r, box.top())
+        path.quadTo(box.right(), box.top(), box.right(), box.top() + r)
+        path.lineTo(box.right(), box.bottom() - small)
+        path.quadTo(box.right(), box.bottom(), box.right() - small, box.bottom())
+        path.lineTo(box.left() + r, box.bottom())
+        path.quadTo(box.left(), box.bottom(), box.left(), box.bottom() - r)
+        path.lineTo(box.left(), box.top() + r)
+        path.quadTo(box.left(), box.top(), box.left() + r, box.top())
+        painter.fillPath(path, theme.color("own"))
+
+    def _paint_reading(self, painter: QPainter) -> None:
+        reading = self.reading
+        if reading is None:
+            return
+        top = theme.px(10)
+        painter.setFont(theme.font(12.5))
+        painter.setPen(theme.color("soft"))
+        painter.drawText(self._left, top + theme.px(14), reading.sentence())
+        bar = QRectF(self._left, top + theme.px(24), self._column, theme.px(4))
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(theme.color("line"))
+        painter.drawRoundedRect(bar, 2, 2)
+        bar.setWidth(bar.width() * reading.done())
+        painter.setBrush(theme.color("accent"))
+        painter.drawRoundedRect(bar, 2, 2)
+        if reading.n_cached:
+            painter.setPen(theme.color("soft"))
+            line = tr("{n} tokens were still in memory", n=count(reading.n_cached))
+            painter.drawText(self._left, top + theme.px(48), line)
+
+    def _paint_caret(self, painter: QPainter) -> None:
+        view = self.views[-1]
+        if view.block.kind in ("code", "table", "rule"):
+            return
+        caret = view.end_point()
+        box = QRectF(
+            self.text_left() + caret.x() + theme.px(2),
+            view.y + caret.y() + theme.px(2),
+            theme.px(7),
+            max(theme.px(10), caret.height() - theme.px(4)),
+        )
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(theme.color("accent"))
+        painter.drawRoundedRect(box, 1.5, 1.5)
+
+    def _paint_focus(self, painter: QPainter) -> None:
+        painter.setPen(theme.color("accent"))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        left = self._left - theme.px(10)
+        bar = QRectF(left, theme.px(10), theme.px(2), self._content_height - theme.px(50))
+        painter.fillRect(bar, theme.color("accent"))
+
+    def focusInEvent(self, event: QFocusEvent) -> None:  # noqa: N802 (Qt)
+        super().focusInEvent(event)
+        mouse = event.reason() == Qt.FocusReason.MouseFocusReason
+        self._marked = not mouse and event.reason() != Qt.FocusReason.ActiveWindowFocusReason
+        self.focused.emit()
+        self.update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:  # noqa: N802 (Qt)
+        super().focusOutEvent(event)
+        self.update()
+
+    # ------------------------------------------------------------ the mouse
+
+    def view_at(self, point: QPoint) -> tuple[int, float, float]:
+        """Return (index of the block under or nearest to a point, x, y inside it); -1 if empty."""
+        if not self.views:
+            return -1, 0.0, 0.0
+        index = 0
+        for i, view in enumerate(self.views):
+            if point.y() >= view.y:
+                index = i
+        view = self.views[index]
+        return index, point.x() - self.text_left(), point.y() - view.y
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802 (Qt)
+        self.pointer.press(self, event)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802 (Qt)
+        self.pointer.move(self, event)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802 (Qt)
+        self.pointer.release(self, event)
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:  # noqa: N802 (Qt)
+        self.pointer.double_click(self, event)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802 (Qt)
+        self.pointer.wheel(self, event)
+
+    def enterEvent(self, event: QEnterEvent) -> None:  # noqa: N802 (Qt)
+        super().enterEvent(event)
+        self.hovered.emit()
