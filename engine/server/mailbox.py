@@ -23,7 +23,7 @@ class Mailbox:
         self._events: deque[Event] = deque()
         self._arrived = threading.Condition()
         self._on_event = on_event
-        self._changes: deque[dict[str, Any]] = deque()
+        self._changes: list[dict[str, Any]] = []
         self._n_open = n_answers
         self.wants_cancel = False
         self.is_abandoned = False  # nobody listens any more: the slot is to be freed
@@ -66,14 +66,13 @@ class Mailbox:
         """Ask for other parameters from the next token on."""
         self._changes.append(changes)
 
-    def take_changes(self) -> dict[str, Any]:
-        """Return the parameters asked for since the last call, the latest of each name."""
-        merged: dict[str, Any] = {}
-        while self._changes:
-            merged.update(self._changes.popleft())
-        return merged
+    def changes_after(self, n_heard: int) -> tuple[dict[str, Any], int]:
+        """Return the parameters asked for after the first `n_heard` times, and how often by now.
 
-    @property
-    def has_changes(self) -> bool:
-        """Return whether other parameters were asked for."""
-        return bool(self._changes)
+        Each answer of the request hears every change, so none is taken out.
+        """
+        n_now = len(self._changes)
+        merged: dict[str, Any] = {}
+        for changes in self._changes[n_heard:n_now]:
+            merged.update(changes)
+        return merged, n_now

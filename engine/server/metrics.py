@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from engine.server.events import Timings
+
 
 @dataclass(frozen=True)
 class SlotStatus:
@@ -37,3 +39,44 @@ class Metrics:
     n_busy_slots_per_decode: float = 0.0
     requests_processing: int = 0
     requests_deferred: int = 0
+
+
+class Counters:
+    """The running totals behind Metrics; written by the engine thread, read by any."""
+
+    def __init__(self) -> None:
+        self.n_read = self.n_cached = self.n_generated = self.n_decode = 0
+        self.n_busy = self.n_tokens_max = 0
+        self.read_ms = self.generate_ms = 0.0
+
+    def add_prompt(self, timings: Timings) -> None:
+        """Count a prompt that has been read."""
+        self.n_read += timings.n_read
+        self.n_cached += timings.n_cached
+        self.read_ms += timings.read_ms
+
+    def add_answer(self, timings: Timings) -> None:
+        """Count the tokens of an answer that ended."""
+        self.n_generated += timings.n_generated
+        self.generate_ms += timings.generate_ms
+
+    def add_decode(self, n_busy: int, n_tokens_max: int) -> None:
+        """Count a decode for so many slots, the longest of them with so many tokens."""
+        self.n_decode += 1
+        self.n_busy += n_busy
+        self.n_tokens_max = max(self.n_tokens_max, n_tokens_max)
+
+    def metrics(self, n_processing: int, n_deferred: int) -> Metrics:
+        """Return the totals as they stand."""
+        return Metrics(
+            prompt_tokens_total=self.n_read,
+            prompt_tokens_cached_total=self.n_cached,
+            prompt_seconds_total=self.read_ms / 1000,
+            tokens_predicted_total=self.n_generated,
+            tokens_predicted_seconds_total=self.generate_ms / 1000,
+            n_decode_total=self.n_decode,
+            n_tokens_max=self.n_tokens_max,
+            n_busy_slots_per_decode=self.n_busy / self.n_decode if self.n_decode else 0.0,
+            requests_processing=n_processing,
+            requests_deferred=n_deferred,
+        )

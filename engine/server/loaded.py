@@ -1,0 +1,53 @@
+"""What the engine thread owns once a model is loaded, as the loop sees it: plain contracts.
+
+The runtime fills these in (`engine.client`), and so do the scripted models of the tests.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from engine.params import CompletionRequest, Prompt
+from engine.server.slot import Sampler
+
+
+class Context(Protocol):
+    """Batch to logits, with memory per sequence. Used by the engine thread only."""
+
+    memory: Any  # seq_rm, seq_cp, seq_pos_min, … as in `engine.memory`
+
+    def decode(
+        self, tokens: Any, positions: Any = None, seq_ids: Any = 0, want: Any = "last"
+    ) -> Any:
+        """Return logits [n_wanted, n_vocab]; raise ContextFullError when no cell is free."""
+
+    def save_sequence(self, seq_id: int, path: Any) -> Any:
+        """Write one sequence to a file."""
+
+    def restore_sequence(self, seq_id: int, path: Any) -> list[int]:
+        """Read one sequence from a file; return its tokens."""
+
+
+class Vocab(Protocol):
+    """Token ids to bytes."""
+
+    n_tokens: int
+    eog_ids: Any
+
+    def piece(self, token: int, special: bool = True) -> bytes:
+        """Return the bytes of one token."""
+
+
+@dataclass
+class Loaded:
+    """A model ready to run. `make_sampler(request, previous)` goes on from `previous` if given."""
+
+    context: Context
+    vocab: Vocab
+    encode: Callable[[Prompt], list[int]]
+    tokenize: Callable[[str], list[int]]
+    make_sampler: Callable[[CompletionRequest, Sampler | None], Sampler]
+    n_ctx_slot: int
+    n_batch: int
+    stop_words: Sequence[str] = ()
+    close: Callable[[], None] = lambda: None

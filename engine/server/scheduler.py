@@ -1,0 +1,203 @@
+"""One step of the engine: hear wishes, start prompts, gather a batch, decode, settle.
+
+Running answers come first, one token each, then prompt pieces up to `n_batch` tokens; nothing
+that runs is ever pushed out for something new.
+"""
+
+import logging
+import secrets
+from collections.abc import Callable, Sequence
+
+from engine.errors import ContextFullError, EngineError, MachineError
+from engine.params import RANDOM_SEED
+from engine.server.admission import free_idle, reuse_memory
+from engine.server.batch import Batch, Part
+from engine.server.loaded import Loaded
+from engine.server.metrics import Counters
+from engine.server.settle import Settler, as_engine_error
+from engine.server.slot import Slot, SlotState
+from engine.server.task import Task
+
+log = logging.getLogger(__name__)
+
+
+class Scheduler:
+    """The slots and the step that moves them all. Engine thread only."""
+
+    def __init__(
+        self, loaded: Loaded, slots: Sequence[Slot], on_release: Callable[[Slot], None]
+    ) -> None:
+        self.slots = slots
+        self.counters = Counters()
+        self._loaded = loaded
+        self._context = loaded.context
+        self._settler = Settler(loaded, self.counters, on_release)
+
+    @property
+    def is_busy(self) -> bool:
+        """Return whether any slot has a request."""
+        return any(not slot.is_idle for slot in self.slots)
+
+    # ------------------------------------------------------------- launching
+
+    def launch(self, task: Task, chosen: Sequence[Slot]) -> None:
+        """Start a task: its first answer in the first slot, the others wait for its prompt.
+
+        Raises RequestError (a sampler that cannot be made) with every slot still idle.
+        """
+        seed = task.request.params.seed
+        seed = secrets.randbelow(RANDOM_SEED) if seed == RANDOM_SEED else seed
+        requests = [task.request.replace(seed=(seed + i) % RANDOM_SEED) for i in range(len(chosen))]
+        samplers = [self._loaded.make_sampler(request, None) for request in requests]
+        for i, slot in enumerate(chosen):
+            slot.launch(task, samplers[i], self._settler.stop_words(requests[i]), i)
+            slot.request, slot.seed = requests[i], requests[i].params.seed
+        parent, *children = chosen
+        parent.children = children
+        for child in children:
+            child.parent, child.state = parent, SlotState.WAIT_OTHER
+
+    def end_all(self) -> None:
+        """End every running answer as cancelled."""
+        for slot in self.slots:
+            if not slot.is_idle:
+                self._settler.finish(slot, "cancelled")
+
+    def fail_all(self, error: EngineError) -> None:
+        """End every running answer by an error and forget what memory may hold of it."""
+        for slot in self.slots:
+            if not slot.is_idle:
+                self._settler.fail(slot, error, forgets=True)
+
+    # ------------------------------------------------------------- one step
+
+    def step(self) -> None:
+        """Move every busy slot on by one decode."""
+        for slot in self.slots:
+            if not slot.is_idle:
+                self._guarded(slot, self._settler.hear)
+            if slot.state is SlotState.STARTED:
+                self._guarded(slot, self._start_prompt)
+        batch = self._gather()
+        if batch.parts:
+            self._decode(batch)
+
+    def _guarded(self, slot: Slot, act: Callable[[Slot], None]) -> None:
+        try:
+            act(slot)
+        except Exception as error:
+            log.exception("slot %d failed", slot.id)
+            self._settler.fail(slot, as_engine_error(error), forgets=True)
+
+    def _start_prompt(self, slot: Slot) -> None:
+        """Find out how much of the prompt memory holds; answer at once if that is all of it."""
+        slot.n_cached = reuse_memory(slot, self.slots, self._context.memory)
+        slot.state = SlotState.PROCESSING_PROMPT
+        slot.send_progress()
+        if slot.n_prompt_left == 0:
+            self._end_prompt(slot, slot.known_row())
+
+    def _gather(self) -> Batch:
+        """Return one token of each generating slot, then prompt pieces within the budget."""
+        parts = [
+            Part(slot, [slot.sampled], len(slot.tokens), True)
+            for slot in self.slots
+            if slot.state is SlotState.GENERATING
+        ]
+        n_left = self._loaded.n_batch - len(parts)
+        for slot in self.slots:
+            if slot.state is SlotState.PROCESSING_PROMPT and n_left > 0:
+                start = slot.n_cached + slot.n_read
+                piece = slot.prompt[start : start + n_left]
+                n_left -= len(piece)
+                parts.append(Part(slot, piece, start, start + len(piece) == len(slot.prompt)))
+        return Batch(parts)
+
+    # ------------------------------------------------------------- decoding
+
+    def _decode(self, batch: Batch) -> None:
+        """Decode a batch; halve what does not fit; keep an error to the slot it belongs to."""
+        n_max = self._loaded.n_batch
+        while batch.parts:
+            head, rest = batch.take(n_max)
+            tokens, positions, seq_ids, rows = head.arrays()
+            try:
+                logits = self._context.decode(tokens, positions, seq_ids, want=rows)
+            except (ContextFullError, MachineError) as error:
+                self._undo(head)
+                if free_idle(self.slots, self._context.memory):
+                    continue
+                if head.n_tokens > 1:
+                    n_max = head.n_tokens // 2
+                    continue
+                self._give_up(head.slots[0], error)
+                batch = Batch([part for part in batch.parts if not part.slot.is_idle])
+            except Exception as error:
+                log.exception("a decode of %d tokens failed", head.n_tokens)
+                self._undo(head)
+                self._isolate(head, as_engine_error(error))
+                batch = Batch([part for part in rest.parts if not part.slot.is_idle])
+            else:
+                self._settle(head, logits)
+                batch, n_max = rest, self._loaded.n_batch
+
+    def _undo(self, batch: Batch) -> None:
+        """Take out of memory what a failed decode may have left there."""
+        for slot in batch.slots:
+            self._context.memory.seq_rm(slot.id, len(slot.tokens), -1)
+
+    def _give_up(self, slot: Slot, error: EngineError) -> None:
+        """One token does not fit: an answer ends here, a prompt is refused."""
+        if slot.state is SlotState.GENERATING and isinstance(error, ContextFullError):
+            self._settler.finish(slot, "limit", truncated=True)
+        else:
+            self._settler.fail(slot, error, forgets=True)
+
+    def _isolate(self, batch: Batch, error: EngineError) -> None:
+        """Decode each slot of a failed batch alone, so that only the guilty one fails."""
+        if len(batch.slots) == 1:
+            self._settler.fail(batch.slots[0], error, forgets=True)
+            return
+        for slot in batch.slots:
+            self._decode(batch.of(slot))
+
+    def _settle(self, batch: Batch, logits: object) -> None:
+        """Record what is in memory now and let each slot sample from its row."""
+        for part in batch.parts:
+            part.slot.tokens.extend(part.tokens)
+        self.counters.add_decode(len(batch.slots), max(len(s.tokens) for s in batch.slots))
+        i_row = 0
+        for part in batch.parts:
+            slot = part.slot
+            if slot.state is SlotState.PROCESSING_PROMPT:
+                slot.n_read += len(part.tokens)
+                slot.send_progress()
+            if not part.wants_logits:
+                continue
+            row = logits[i_row]  # type: ignore[index]
+            i_row += 1
+            if slot.state is SlotState.GENERATING:
+                self._settler.take_row(slot, row)
+            else:
+                slot.keep_prompt_row(row.copy())
+                self._end_prompt(slot, row)
+
+    def _end_prompt(self, slot: Slot, row: object) -> None:
+        """The prompt is in memory: share it with the children, then all sample their first."""
+        slot.state = SlotState.DONE_PROMPT
+        for child in slot.children:
+            self._guarded(child, self._copy_parent)
+        for ready in (slot, *slot.children):
+            if ready.state is SlotState.DONE_PROMPT:
+                self._settler.take_row(ready, row.copy())  # type: ignore[attr-defined]
+
+    def _copy_parent(self, child: Slot) -> None:
+        if child.state is not SlotState.WAIT_OTHER or child.parent is None:
+            return
+        parent, memory = child.parent, self._context.memory
+        memory.seq_rm(child.id, 0, -1)
+        memory.seq_cp(parent.id, child.id, 0, -1)
+        child.truncate(0)
+        child.tokens = list(parent.tokens)
+        child.n_cached, child.n_read = parent.n_cached + parent.n_read, 0
+        child.state = SlotState.DONE_PROMPT

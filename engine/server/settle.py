@@ -1,0 +1,147 @@
+"""After a decode: each slot samples from its row, its token becomes text, limits end its answer."""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from engine.errors import EngineError, InternalError
+from engine.params import CompletionRequest
+from engine.server.events import Failed
+from engine.server.loaded import Loaded
+from engine.server.metrics import Counters
+from engine.server.probs import token_probs
+from engine.server.slot import Slot, SlotState
+
+log = logging.getLogger(__name__)
+
+
+class Settler:
+    """Takes slots from a row of logits to their next state. Engine thread only."""
+
+    def __init__(
+        self, loaded: Loaded, counters: Counters, on_release: Callable[[Slot], None]
+    ) -> None:
+        self._loaded = loaded
+        self._counters = counters
+        self._on_release = on_release
+        self._eog_ids = frozenset(int(token) for token in loaded.vocab.eog_ids)
+
+    def stop_words(self, request: CompletionRequest) -> list[str]:
+        """Return the request's and the model's stop words, each once."""
+        return list(dict.fromkeys((*request.stop, *self._loaded.stop_words)))
+
+    def hear(self, slot: Slot) -> None:
+        """Do what the caller wished since the last token: stop, or go on with other parameters."""
+        assert slot.task is not None
+        if slot.task.is_given_up:
+            self.finish(slot, "cancelled")
+            return
+        changes, slot.n_changes_heard = slot.task.mailbox.changes_after(slot.n_changes_heard)
+        if changes:
+            slot.request = slot.request.replace(**changes)
+            slot.sampler = self._loaded.make_sampler(slot.request, slot.sampler)
+            slot.emitter.use_stop_words(self.stop_words(slot.request))
+
+    def take_row(self, slot: Slot, row: Any) -> None:
+        """Sample from a row of logits; an error ends this slot only."""
+        try:
+            if slot.state is SlotState.DONE_PROMPT:
+                self._begin_generating(slot)
+            self.hear(slot)
+            if slot.is_idle:
+                return
+            if slot.request.n_predict == 0:
+                self.finish(slot, "limit")
+            else:
+                self._take_token(slot, row)
+        except Exception as error:
+            log.exception("slot %d failed", slot.id)
+            self.fail(slot, as_engine_error(error))
+
+    def _begin_generating(self, slot: Slot) -> None:
+        slot.read_at = time.monotonic()
+        slot.state = SlotState.GENERATING
+        self._counters.add_prompt(slot.timings())
+
+    def _take_token(self, slot: Slot, row: Any) -> None:
+        assert slot.sampler is not None
+        token = int(slot.sampler.apply(row))
+        slot.sampler.accept(token)
+        slot.last_token_at = time.monotonic()
+        slot.first_token_at = slot.first_token_at or slot.last_token_at
+        slot.generated.append(token)
+        probs = token_probs(slot, token, row, self._loaded.vocab)
+        slot.probs.extend(probs)
+        is_eog = token in self._eog_ids
+        piece = b"" if is_eog else self._loaded.vocab.piece(token, special=False)
+        text = slot.emitter.feed(piece)
+        stop_type, truncated = self._limit(slot, text)
+        stop_type = "eos" if is_eog else stop_type
+        if stop_type:
+            text += slot.emitter.finish()
+        slot.send_text(text, (token,), probs)
+        if stop_type:
+            self.finish(slot, stop_type, truncated)
+        slot.sampled = token
+
+    def _limit(self, slot: Slot, text: str) -> tuple[str, bool]:
+        """Return the stop type that the text or a limit asks for (or ""), and whether truncated."""
+        request, emitter = slot.request, slot.emitter
+        if emitter.stop_word:
+            return "word", False
+        if len(slot.tokens) + 1 >= slot.n_ctx:
+            return "limit", True
+        if 0 <= request.n_predict <= len(slot.generated) or emitter.is_cut:
+            return "limit", False
+        t_ms = (slot.last_token_at - slot.first_token_at) * 1000
+        if 0 < request.t_max_predict_ms < t_ms and "\n" in text:
+            return "limit", False
+        return "", False
+
+    def finish(self, slot: Slot, stop_type: str, truncated: bool = False) -> None:
+        """End an answer well: held-back text, then the last event, with the slot already free."""
+        if held := slot.emitter.finish():
+            slot.send_text(held)
+        last, mailbox = slot.finished(stop_type, truncated), self._mailbox(slot)
+        self._release(slot)
+        mailbox.deliver(last)
+
+    def fail(self, slot: Slot, error: EngineError, *, forgets: bool = False) -> None:
+        """End an answer by an error; `forgets` empties the slot's memory too."""
+        waiting = [child for child in slot.children if child.state is SlotState.WAIT_OTHER]
+        for failed in (slot, *waiting):
+            if held := failed.emitter.finish():
+                failed.send_text(held)
+            last, mailbox = Failed(error.kind, str(error), failed.index), self._mailbox(failed)
+            if forgets:
+                self._forget(failed)
+            self._release(failed)
+            mailbox.deliver(last)
+
+    def _mailbox(self, slot: Slot) -> Any:
+        assert slot.task is not None
+        return slot.task.mailbox
+
+    def _forget(self, slot: Slot) -> None:
+        try:
+            self._loaded.context.memory.seq_rm(slot.id, 0, -1)
+        except Exception:
+            log.exception("the memory of slot %d could not be emptied", slot.id)
+        slot.truncate(0)
+
+    def _release(self, slot: Slot) -> None:
+        self._counters.add_answer(slot.timings())
+        if slot.parent is not None:
+            self._forget(slot)
+        slot.release()
+        self._on_release(slot)
+
+
+def as_engine_error(error: BaseException) -> EngineError:
+    """Return an error of the tree: itself, or an InternalError that names what happened."""
+    if isinstance(error, EngineError):
+        return error
+    if isinstance(error, MemoryError):
+        return InternalError("There is not enough memory to go on; use a smaller context.")
+    return InternalError(f"The engine made a mistake ({type(error).__name__}: {error}).")

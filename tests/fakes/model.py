@@ -1,0 +1,185 @@
+"""Tiny scripted models with the interface of the runtime: bytes are tokens, memory is a list.
+
+They are strict where a real context is: positions must go on without a gap, cells are counted,
+and what a decode sees is exactly what memory holds, so a wrong reuse changes the text.
+"""
+
+import random
+from pathlib import Path
+
+import numpy as np
+
+from engine.errors import ContextFullError, InternalError, RequestError, StateFileError
+from engine.server.loaded import Loaded
+
+BOS, EOS, MARK = 256, 257, 258
+N_VOCAB = 260
+END_OF_PROMPT = b">"
+
+
+class ByteVocab:
+    """Each byte is a token; BOS, EOS and one more special token follow."""
+
+    n_tokens = N_VOCAB
+    bos, eos, eog_ids = BOS, EOS, (EOS,)
+
+    def piece(self, token, special=True):
+        if token < 256:
+            return bytes([token])
+        return {BOS: b"<s>", EOS: b"</s>"}.get(token, b"<mark>") if special else b""
+
+
+def encode(prompt):
+    """Make token ids of a prompt: text with BOS, ids as they are, messages one line each."""
+    if isinstance(prompt, str):
+        return [BOS, *prompt.encode()]
+    if prompt and isinstance(prompt[0], dict):
+        lines = "".join(f"{m['role']}: {m['content']}\n" for m in prompt)
+        return [BOS, *lines.encode(), *END_OF_PROMPT]
+    return list(prompt)
+
+
+class ListMemory:
+    """Sequences as lists of tokens over a limited number of cells; shared prefixes cost once."""
+
+    def __init__(self, n_cells):
+        self.n_cells = n_cells
+        self.sequences = {}
+        self.calls = []
+
+    def tokens(self, seq):
+        return self.sequences.setdefault(seq, [])
+
+    def n_used(self):
+        held = {
+            tuple(tokens[: i + 1]) for tokens in self.sequences.values() for i in range(len(tokens))
+        }
+        return len(held)
+
+    def seq_rm(self, seq, p0, p1):
+        self.calls.append(("seq_rm", seq, p0, p1))
+        tokens = self.tokens(seq)
+        p1 = len(tokens) if p1 < 0 else p1
+        assert p1 >= len(tokens), "only the end of a sequence is removed here"
+        del tokens[max(p0, 0) :]
+        return True
+
+    def seq_cp(self, src, dst, p0, p1):
+        self.calls.append(("seq_cp", src, dst, p0, p1))
+        assert p0 == 0 and not self.tokens(dst)
+        tokens = self.tokens(src)
+        self.sequences[dst] = tokens[: len(tokens) if p1 < 0 else p1]
+
+    def seq_pos_min(self, seq):
+        return 0 if self.tokens(seq) else -1
+
+    def seq_pos_max(self, seq):
+        return len(self.tokens(seq)) - 1
+
+
+class ScriptedContext:
+    """`logits_of(tokens)` says what follows a sequence; failures and gates are set by the test."""
+
+    def __init__(self, logits_of, n_cells=4096):
+        self.memory = ListMemory(n_cells)
+        self.logits_of = logits_of
+        self.decodes = []  # (tokens, positions, seq_ids, want) of each call that succeeded
+        self.before_decode = lambda tokens, seq_ids: None
+
+    @property
+    def n_tokens_decoded(self):
+        return sum(len(tokens) for tokens, *_ in self.decodes)
+
+    def decode(self, tokens, positions=None, seq_ids=0, want="last"):
+        self.before_decode(tokens, seq_ids)
+        before = {seq: list(held) for seq, held in self.memory.sequences.items()}
+        rows = {}
+        for row, (token, pos, seq) in enumerate(zip(tokens, positions, seq_ids, strict=True)):
+            held = self.memory.tokens(seq)
+            if pos != len(held):
+                raise RequestError(f"sequence {seq} holds {len(held)} tokens, not {pos}")
+            held.append(token)
+            if row in want:
+                rows[row] = self.logits_of(held)
+        if self.memory.n_used() > self.memory.n_cells:
+            self.memory.sequences = before
+            raise ContextFullError("There is no free cell in memory.")
+        self.decodes.append((list(tokens), list(positions), list(seq_ids), list(want)))
+        return np.array([rows[row] for row in want], np.float32).reshape(-1, N_VOCAB)
+
+    def save_sequence(self, seq_id, path):
+        Path(path).write_text(repr(self.memory.tokens(seq_id)))
+
+    def restore_sequence(self, seq_id, path):
+        if not Path(path).exists():
+            raise StateFileError(f"{path} does not exist.")
+        self.memory.sequences[seq_id] = eval(Path(path).read_text())
+        return list(self.memory.sequences[seq_id])
+
+
+class SeededSampler:
+    """Argmax at temperature 0, else a seeded draw; keeps its random state when replaced."""
+
+    def __init__(self, request, previous=None):
+        self.params = request.params
+        self.random = previous.random if previous else random.Random(request.params.seed)
+        self.accepted = list(previous.accepted) if previous else []
+
+    def apply(self, logits):
+        if self.params.temperature == 0:
+            return int(np.argmax(logits))
+        weights = np.exp(logits - np.max(logits))
+        return self.random.choices(range(len(weights)), weights)[0]
+
+    def accept(self, token):
+        self.accepted.append(token)
+
+
+def one_hot(token):
+    row = np.zeros(N_VOCAB, np.float32)
+    row[token] = 100.0
+    return row
+
+
+def answering(answer):
+    """Return a model that, after a prompt ending in ">", says `answer(prompt bytes)`, then EOS.
+
+    `answer` may be bytes, or a list of token ids to be said one by one.
+    """
+
+    def logits_of(tokens):
+        at = len(tokens) - 1 - tokens[::-1].index(END_OF_PROMPT[0])
+        prompt = bytes(token for token in tokens[: at + 1] if token < 256)
+        said = tokens[at + 1 :]
+        whole = list(answer(prompt) if callable(answer) else answer)
+        assert said == whole[: len(said)], f"memory holds {said}, the script said {whole}"
+        return one_hot(whole[len(said)] if len(said) < len(whole) else EOS)
+
+    return logits_of
+
+
+def chaotic(seed=0):
+    """Return a model whose next token depends on every token before it."""
+
+    def logits_of(tokens):
+        return np.random.default_rng([seed, *tokens]).normal(size=N_VOCAB).astype(np.float32)
+
+    return logits_of
+
+
+def loaded(logits_of, *, n_cells=4096, n_ctx=1024, n_batch=64, stop_words=()):
+    """Return a scripted model as the engine loop takes it."""
+    return Loaded(
+        context=ScriptedContext(logits_of, n_cells),
+        vocab=ByteVocab(),
+        encode=encode,
+        tokenize=lambda text: list(text.encode()),
+        make_sampler=SeededSampler,
+        n_ctx_slot=n_ctx,
+        n_batch=n_batch,
+        stop_words=stop_words,
+    )
+
+
+def broken(*_args, **_options):
+    raise InternalError("broken on purpose")
