@@ -1,0 +1,142 @@
+"""Into the pages: normalise and rotate q and k, write k and v to their cells, rotate stored K."""
+
+import math
+
+from numba import types
+
+from engine.compute.cpu.kernels import kv_types
+from engine.compute.cpu.kernels.norm import rms_norm_row
+from engine.compute.cpu.kernels.rope import pair_places, rotate
+from engine.compute.cpu.kernels.rows import load_upto
+from engine.compute.cpu.kernels.words import indices, word, word_f32
+from engine.compute.cpu.signatures import CELLS, N_TOKENS
+from engine.native.simd import (
+    callee,
+    load_f32x16,
+    load_f64,
+    load_i32,
+    store_f32,
+)
+
+S = indices("attention.f16.f16/store")
+T = indices("attention.f16.f16/shift")
+
+TOKENS_PER_ITEM = 16  # neighbouring tokens share cache lines of a K page
+
+
+@callee
+def norm_and_rotate(args, x, t, weight):
+    """What a head's row goes through between projection and attention, in place."""
+    if weight:
+        rms_norm_row(x, word(args, S.head_size_k), weight, 0, word_f32(args, S.eps), x)
+    if word(args, S.table):
+        n_rot = word(args, S.n_rot)
+        rotate(x, word(args, S.table) + t * n_rot * 8, n_rot, word(args, S.neox))
+
+
+def store_kernel(k, v):
+    """Make the kernel that prepares q and k and fills cells."""
+    k, v = kv_types.KV_TYPES[k], kv_types.KV_TYPES[v]
+    k_bytes, v_bytes = k.n_bytes, v.n_bytes
+    spread_k, write_v = kv_types.scatterer(k, 16 * k_bytes), kv_types.storer(v)
+
+    @callee
+    def fill_k(args, x, h, cell):
+        n, size = word(args, S.head_size_k), (word(args, S.head_size_k) + 15) // 16 * 16
+        page = word(args, S.k_base) + cell // 32 * word(args, S.k_page_bytes)
+        column = page + ((h * 2 + cell % 32 // 16) * size * 16 + cell % 16) * k_bytes
+        for d in range(0, n, 16):
+            spread_k(column + d * 16 * k_bytes, load_upto(x + 4 * d, n - d))
+
+    @callee
+    def fill_v(args, x, h, cell):
+        n, size = word(args, S.head_size_v), (word(args, S.head_size_v) + 15) // 16 * 16
+        page = word(args, S.v_base) + cell // 32 * word(args, S.v_page_bytes)
+        row = page + (h * 32 + cell % 32) * size * v_bytes
+        for d in range(0, n, 16):
+            write_v(row + d * v_bytes, load_upto(x + 4 * d, n - d))
+
+    def kernel(args, thread, n_threads):
+        n_tokens, n_head = word(word(args, S.batch), N_TOKENS), word(args, S.n_head)
+        n_heads, size = n_head + word(args, S.n_head_kv), word(args, S.head_size_k)
+        cells = word(word(args, S.pool), CELLS)
+        n_items = (n_tokens + TOKENS_PER_ITEM - 1) // TOKENS_PER_ITEM * n_heads
+        for item in range(thread, n_items, n_threads):
+            t0, h = item // n_heads * TOKENS_PER_ITEM, item % n_heads
+            for t in range(t0, min(n_tokens, t0 + TOKENS_PER_ITEM)):
+                if h < n_head:
+                    q = word(args, S.q) + t * word(args, S.ldq) + h * size * 4
+                    norm_and_rotate(args, q, t, word(args, S.q_norm))
+                else:
+                    g, cell = h - n_head, load_i32(cells + 4 * t)
+                    x = word(args, S.k) + t * word(args, S.ldk) + g * size * 4
+                    norm_and_rotate(args, x, t, word(args, S.k_norm))
+                    fill_k(args, x, g, cell)
+                    at = word(args, S.v) + t * word(args, S.ldv) + g * word(args, S.head_size_v) * 4
+                    fill_v(args, at, g, cell)
+
+    return kernel
+
+
+@callee
+def turn_table(args, deltas, table):
+    """table[pair] = cos[16] then sin[16] of 16 cells' deltas."""
+    for i in range(word(args, T.n_rot) // 2):
+        for cell in range(16):
+            angle = load_i32(deltas + 4 * cell) * load_f64(word(args, T.inv_freq) + 8 * i)
+            store_f32(table + (i * 32 + cell) * 4, types.float32(math.cos(angle)))
+            store_f32(table + (i * 32 + 16 + cell) * 4, types.float32(math.sin(angle)))
+
+
+@callee
+def moves(deltas):
+    """Whether any of 16 deltas is not zero."""
+    for cell in range(16):
+        if load_i32(deltas + 4 * cell):
+            return True
+    return False
+
+
+@callee
+def same_moves(a, b):
+    """Whether two sets of 16 deltas are equal."""
+    for cell in range(16):
+        if load_i32(a + 4 * cell) != load_i32(b + 4 * cell):
+            return False
+    return True
+
+
+def shift_kernel(k):
+    """Make the kernel that rotates stored K in place: positions moved, content did not."""
+    k = kv_types.KV_TYPES[k]
+    n_bytes = k.n_bytes
+    read, write = kv_types.loader(k), kv_types.storer(k)
+
+    @callee
+    def turn_half(args, half, table):
+        n_rot = word(args, T.n_rot)
+        for i in range(n_rot // 2):
+            first, second = pair_places(i, n_rot, word(args, T.neox))
+            x, y = half + first * 16 * n_bytes, half + second * 16 * n_bytes
+            a, b = read(x), read(y)
+            c, s = load_f32x16(table + i * 128), load_f32x16(table + i * 128 + 64)
+            write(x, a * c - b * s)
+            write(y, a * s + b * c)
+
+    def shift(args, thread, n_threads):
+        size, n_heads = (word(args, T.head_size_k) + 15) // 16 * 16, word(args, T.n_head_kv)
+        table, built = word(args, T.scratch) + thread * word(args, T.scratch_stride), 0
+        for item in range(thread, word(args, T.n_pages), n_threads):
+            page = load_i32(word(args, T.pages) + 4 * item)
+            base = word(args, T.k_base) + page * word(args, T.k_page_bytes)
+            for half in range(2):
+                deltas = word(args, T.deltas) + item * 128 + half * 64
+                if moves(deltas):
+                    if built == 0 or not same_moves(deltas, built):
+                        turn_table(args, deltas, table)
+                        built = deltas
+                    for h in range(n_heads):
+                        at = base + (h * 2 + half) * size * 16 * n_bytes
+                        turn_half(args, at, table)
+
+    return shift
