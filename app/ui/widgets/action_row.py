@@ -117,5 +117,5 @@ class ActionRow(QWidget):
         button.clicked.connect(lambda _=False: pressed())
         return button
 
-    def sizeHint(self) -> QSize:  # noqa: N802 (Qt)
+    def sizeHint(self) -> QSize:
         return QSize(theme.px(400), theme.px(26))

@@ -1,8 +1,17 @@
 """Blocks in a frame that scroll sideways instead of widening the page: code and tables."""
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QTextBlockFormat
-from PySide6.QtGui import QTextCharFormat, QTextCursor, QTextLayout, QTextOption
+from PySide6.QtGui import (
+    QColor,
+    QPainter,
+    QPainterPath,
+    QPen,
+    QTextBlockFormat,
+    QTextCharFormat,
+    QTextCursor,
+    QTextLayout,
+    QTextOption,
+)
 
 from app.strings import tr
 from app.ui.highlight import color_spans

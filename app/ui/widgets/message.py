@@ -304,7 +304,7 @@ class MessageView(QWidget):
 
     # ------------------------------------------------------------ paint
 
-    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802 (Qt)
+    def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         area = event.rect()
@@ -387,14 +387,14 @@ class MessageView(QWidget):
         bar = QRectF(left, theme.px(10), theme.px(2), self._content_height - theme.px(50))
         painter.fillRect(bar, theme.color("accent"))
 
-    def focusInEvent(self, event: QFocusEvent) -> None:  # noqa: N802 (Qt)
+    def focusInEvent(self, event: QFocusEvent) -> None:
         super().focusInEvent(event)
         mouse = event.reason() == Qt.FocusReason.MouseFocusReason
         self._marked = not mouse and event.reason() != Qt.FocusReason.ActiveWindowFocusReason
         self.focused.emit()
         self.update()
 
-    def focusOutEvent(self, event: QFocusEvent) -> None:  # noqa: N802 (Qt)
+    def focusOutEvent(self, event: QFocusEvent) -> None:
         super().focusOutEvent(event)
         self.update()
 
@@ -411,21 +411,21 @@ class MessageView(QWidget):
         view = self.views[index]
         return index, point.x() - self.text_left(), point.y() - view.y
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802 (Qt)
+    def mousePressEvent(self, event: QMouseEvent) -> None:
         self.pointer.press(self, event)
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802 (Qt)
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
         self.pointer.move(self, event)
 
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802 (Qt)
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         self.pointer.release(self, event)
 
-    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:  # noqa: N802 (Qt)
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         self.pointer.double_click(self, event)
 
-    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802 (Qt)
+    def wheelEvent(self, event: QWheelEvent) -> None:
         self.pointer.wheel(self, event)
 
-    def enterEvent(self, event: QEnterEvent) -> None:  # noqa: N802 (Qt)
+    def enterEvent(self, event: QEnterEvent) -> None:
         super().enterEvent(event)
         self.hovered.emit()

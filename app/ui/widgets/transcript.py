@@ -172,7 +172,7 @@ class Transcript(QAbstractScrollArea):
         bar.setValue(value)
         self._placing = False
 
-    def scrollContentsBy(self, _dx: int, _dy: int) -> None:  # noqa: N802 (Qt)
+    def scrollContentsBy(self, _dx: int, _dy: int) -> None:
         if not self._placing:
             bar = self.verticalScrollBar()
             self.following = bar.value() >= bar.maximum() - _NEAR_BOTTOM
@@ -303,7 +303,7 @@ class Transcript(QAbstractScrollArea):
             view.set_column(0, 0)
         self._place()
 
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 (Qt)
+    def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._place()
 
@@ -374,7 +374,7 @@ class Transcript(QAbstractScrollArea):
             self._set_value(wanted)
             self._place()
 
-    def eventFilter(self, watched: Any, event: QEvent) -> bool:  # noqa: N802 (Qt)
+    def eventFilter(self, watched: Any, event: QEvent) -> bool:
         if event.type() == QEvent.Type.KeyPress and isinstance(watched, MessageView):
             return isinstance(event, QKeyEvent) and self._key_on_message(watched, event)
         return False

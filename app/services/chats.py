@@ -1,0 +1,156 @@
+"""What a person does with conversations: ask, edit, answer again, go on, take apart, take away."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from PySide6.QtCore import QObject, Signal
+
+from app.chats.conversation import Conversation, Message, title_of
+from app.chats.database import ChatDatabase
+from app.services.reply import Replies
+
+
+class Chats(QObject):
+    """The conversations on the disk, with the acts that change them.
+
+    Every method may raise AppError; nothing was changed then.
+
+    Signals:
+        listed(): titles, order, pins or the trash changed.
+        branched(int): another branch of this conversation is on show.
+        added(int, Message): a message was stored at the end of the branch on show.
+    """
+
+    listed = Signal()
+    branched = Signal(int)
+    added = Signal(int, object)
+
+    def __init__(self, database: ChatDatabase, replies: Replies) -> None:
+        super().__init__()
+        self.database = database
+        self._replies = replies
+        replies.added.connect(self.added)
+
+    # ------------------------------------------------------------ the list
+
+    def start(self, **fields: Any) -> Conversation:
+        """Store a new, empty conversation."""
+        conversation = self.database.create_conversation(**fields)
+        self.listed.emit()
+        return conversation
+
+    def change(self, conversation_id: int, **fields: Any) -> Conversation:
+        """Change title, pin, model, params or draft of a conversation."""
+        conversation = self.database.update_conversation(conversation_id, **fields)
+        if fields.keys() & {"title", "pinned", "folder"}:
+            self.listed.emit()
+        return conversation
+
+    def trash(self, conversation_id: int) -> None:
+        """Move a conversation to the trash; an answer that runs is stopped."""
+        self._replies.stop(conversation_id)
+        self.database.trash(conversation_id)
+        self.listed.emit()
+
+    def restore(self, conversation_id: int) -> None:
+        """Take a conversation out of the trash."""
+        self.database.restore(conversation_id)
+        self.listed.emit()
+
+    # ------------------------------------------------------------ messages
+
+    def ask(self, conversation_id: int, text: str) -> None:
+        """Add a question at the end of the branch on show, and let it be answered."""
+        conversation = self.database.conversation(conversation_id)
+        self._ask_below(conversation, conversation.leaf_id, text)
+
+    def edit(self, message: Message, text: str) -> None:
+        """Make another version of a message; a question is answered again, an answer stands."""
+        conversation = self.database.conversation(message.conversation_id)
+        if message.role == "user":
+            self.database.update_conversation(conversation.id, leaf_id=message.parent_id)
+            self.branched.emit(conversation.id)
+            self._ask_below(conversation, message.parent_id, text)
+            return
+        self.database.add_message(
+            conversation.id, message.parent_id, message.role, text, record={"edited": True}
+        )
+        self.branched.emit(conversation.id)
+
+    def regenerate(self, message: Message) -> None:
+        """Answer again, as another version beside `message` (or below it, for a question)."""
+        parent_id = message.id if message.role == "user" else message.parent_id
+        conversation_id = message.conversation_id
+        self.database.update_conversation(conversation_id, leaf_id=parent_id)
+        self.branched.emit(conversation_id)
+        self._answer(conversation_id, parent_id)
+
+    def resume(self, message: Message) -> None:
+        """Go on with an answer exactly where it stopped."""
+        branch = self.database.branch(message.conversation_id, message.id)
+        conversation = self.database.conversation(message.conversation_id)
+        self._replies.resume(message, _request(conversation, branch))
+
+    def branch_from(self, message: Message) -> None:
+        """Show the conversation up to `message`; the next question starts another branch."""
+        self.database.update_conversation(message.conversation_id, leaf_id=message.id)
+        self.branched.emit(message.conversation_id)
+
+    def go_to_sibling(self, message: Message, step: int) -> None:
+        """Show the version of a message that many steps away, with what follows it."""
+        versions = self.database.siblings(message.id)
+        place = [version.id for version in versions].index(message.id) + step
+        if 0 <= place < len(versions):
+            leaf = self.database.newest_leaf(versions[place].id)
+            self.database.update_conversation(message.conversation_id, leaf_id=leaf)
+            self.branched.emit(message.conversation_id)
+
+    def trash_message(self, message: Message) -> None:
+        """Take a message and what follows it out of the conversation; `restore_message` undoes."""
+        self._replies.stop(message.conversation_id)
+        self.database.trash_message(message.id)
+        self.branched.emit(message.conversation_id)
+
+    def restore_message(self, message: Message) -> None:
+        """Bring back what `trash_message` took away."""
+        self.database.restore_message(message.id)
+        leaf = self.database.newest_leaf(message.id)
+        self.database.update_conversation(message.conversation_id, leaf_id=leaf)
+        self.branched.emit(message.conversation_id)
+
+    def stop(self, conversation_id: int) -> None:
+        """Stop the answer of a conversation and keep what came."""
+        self._replies.stop(conversation_id)
+
+    def change_sampling(self, conversation_id: int, values: Mapping[str, Any]) -> None:
+        """Use other sampling values: at once in a running answer, and in every later one."""
+        conversation = self.database.conversation(conversation_id)
+        sampling = {**conversation.params.get("sampling", {}), **values}
+        params = {**conversation.params, "sampling": sampling}
+        self.database.update_conversation(conversation_id, params=params)
+        self._replies.change(conversation_id, values)
+
+    def _ask_below(self, conversation: Conversation, parent_id: int | None, text: str) -> None:
+        question = self.database.add_message(conversation.id, parent_id, "user", text)
+        if not conversation.title:
+            self.database.update_conversation(conversation.id, title=title_of(text))
+        self.listed.emit()
+        self.added.emit(conversation.id, question)
+        self._answer(conversation.id, question.id)
+
+    def _answer(self, conversation_id: int, parent_id: int | None) -> None:
+        conversation = self.database.conversation(conversation_id)
+        branch = self.database.branch(conversation_id, parent_id) if parent_id else []
+        self._replies.answer(conversation_id, parent_id, _request(conversation, branch))
+
+
+def _request(conversation: Conversation, branch: list[Message]) -> dict[str, Any]:
+    """Return the keyword arguments of the CompletionRequest that goes on with a branch."""
+    params = conversation.params
+    system = params.get("system", "")
+    messages = [{"role": "system", "content": system}] if system.strip() else []
+    messages += [{"role": m.role, "content": m.text} for m in branch if m.text or m.role == "user"]
+    request: dict[str, Any] = {"prompt": messages, "params": params.get("sampling", {})}
+    if params.get("n_predict"):
+        request["n_predict"] = params["n_predict"]
+    return request

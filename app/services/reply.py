@@ -1,0 +1,248 @@
+"""Running answers: events of the engine drained by one timer, committed, and told as signals."""
+
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.chats.conversation import Message
+from app.chats.database import ChatDatabase
+from app.errors import AppError
+from app.services.engine_service import EngineService, sentence
+from app.services.figures import SpeedMeter, timings_record
+
+FRAME_MS = 33
+COMMIT_S = 1.0
+
+
+@dataclass
+class Reply:
+    """One answer on its way; `events` is filled by the engine thread and drained here."""
+
+    message: Message
+    request: dict[str, Any]
+    events: deque[Any] = field(default_factory=deque)
+    handle: Any = None
+    parts: list[str] = field(default_factory=list)
+    speed: SpeedMeter = field(default_factory=SpeedMeter)
+    committed_at: float = field(default_factory=time.monotonic)
+    is_dirty: bool = False
+    is_stopping: bool = False
+    changes: list[dict[str, Any]] = field(default_factory=list)
+
+    def text(self) -> str:
+        """Return everything that has come so far."""
+        return "".join(self.parts)
+
+
+class Replies(QObject):
+    """All answers that run or wait, at most one per conversation.
+
+    Signals (the first argument is the conversation id):
+        added(int, Message): a message was stored.
+        text_came(int, int, str): more text of a message.
+        reading(int, int, object): PromptProgress of a message.
+        measured(int, int, int, float): message, tokens so far, tokens per second.
+        settled(int, Message): an answer ended; its last state is stored.
+        busy_changed(): another number of answers is running.
+        trouble(str): the disk refused to store something; a sentence to show.
+    """
+
+    added = Signal(int, object)
+    text_came = Signal(int, int, str)
+    reading = Signal(int, int, object)
+    measured = Signal(int, int, int, float)
+    settled = Signal(int, object)
+    busy_changed = Signal()
+    trouble = Signal(str)
+
+    def __init__(self, database: ChatDatabase, engine: EngineService) -> None:
+        super().__init__()
+        self.running: dict[int, Reply] = {}
+        self._database = database
+        self._engine = engine
+        self._timer = QTimer(self)
+        self._timer.setInterval(FRAME_MS)
+        self._timer.timeout.connect(self.drain)
+        engine.opened.connect(self._submit_waiting)
+        engine.changed.connect(self._on_engine_changed)
+
+    # ------------------------------------------------------------ starting
+
+    def answer(
+        self, conversation_id: int, parent_id: int | None, request: Mapping[str, Any]
+    ) -> Message:
+        """Store a new answer below `parent_id` and let the engine write it.
+
+        `request` holds keyword arguments of CompletionRequest. Raises StorageError.
+        """
+        message = self._database.add_message(
+            conversation_id, parent_id, "assistant", "", state="running"
+        )
+        self.added.emit(conversation_id, message)
+        self._start(message, dict(request))
+        return message
+
+    def resume(self, message: Message, request: Mapping[str, Any]) -> None:
+        """Let the engine go on with an answer that ended early. Raises StorageError."""
+        self._database.update_message(message.id, state="running")
+        running = self._database.message(message.id)
+        self.settled.emit(message.conversation_id, running)
+        self._start(running, dict(request))
+
+    def _start(self, message: Message, request: dict[str, Any]) -> None:
+        reply = Reply(message, request, parts=[message.text] if message.text else [])
+        self.running[message.conversation_id] = reply
+        self._submit(reply)
+        self._timer.start()
+        self.busy_changed.emit()
+
+    def _submit(self, reply: Reply) -> None:
+        """Hand the request to the engine; without a client yet it waits for one."""
+        import engine
+
+        if self._engine.client is None:
+            if not self._engine.is_available():
+                reply.events.append(engine.Failed("no model", self._engine.error))
+            return
+        try:
+            request = engine.CompletionRequest(**reply.request, on_event=reply.events.append)
+            reply.handle = self._engine.client.submit(request)
+        except engine.EngineError as error:
+            reply.events.append(engine.Failed(error.kind, str(error)))
+
+    def _submit_waiting(self) -> None:
+        for reply in self.running.values():
+            if reply.handle is None and not reply.events:
+                self._submit(reply)
+
+    def _on_engine_changed(self) -> None:
+        """A failed or ended load answers what waited for it."""
+        import engine
+
+        if self._engine.state in ("failed", "empty"):
+            for reply in self.running.values():
+                if reply.handle is None:
+                    reply.events.append(engine.Failed("no model", self._engine.error))
+
+    # ------------------------------------------------------------ changing
+
+    def stop(self, conversation_id: int) -> None:
+        """Stop an answer and keep what came; the last event settles it."""
+        reply = self.running.get(conversation_id)
+        if reply is None or reply.is_stopping:
+            return
+        reply.is_stopping = True
+        if reply.handle is None:
+            self._settle(reply, "cancelled", {"stop_type": "cancelled"})
+        else:
+            reply.handle.cancel()
+
+    def change(self, conversation_id: int, values: Mapping[str, Any]) -> None:
+        """Change sampling values of a running answer from its next token on."""
+        reply = self.running.get(conversation_id)
+        if reply is not None and reply.handle is not None:
+            reply.handle.update(**values)
+            reply.changes.append({"at": reply.speed.n_tokens, "values": dict(values)})
+
+    def is_running(self, conversation_id: int) -> bool:
+        """Tell whether an answer of this conversation runs or waits."""
+        return conversation_id in self.running
+
+    def stop_all(self) -> None:
+        """Stop everything and store what came; called when the window closes."""
+        self._timer.stop()
+        for reply in list(self.running.values()):
+            if reply.handle is not None:
+                reply.handle.cancel()
+                reply.handle.wait(2.0)
+            self._drain_one(reply)
+            if reply.message.conversation_id in self.running:
+                self._settle(reply, "cancelled", {"stop_type": "cancelled"})
+
+    # ------------------------------------------------------------ draining
+
+    def drain(self) -> None:
+        """Take over everything that came since the last frame; the one timer of all panes."""
+        for reply in list(self.running.values()):
+            self._drain_one(reply)
+        if not self.running:
+            self._timer.stop()
+
+    def _drain_one(self, reply: Reply) -> None:
+        import engine
+
+        pieces: list[str] = []
+        progress = last = None
+        n_tokens = 0
+        while reply.events:
+            event = reply.events.popleft()
+            if isinstance(event, engine.TextDelta):
+                pieces.append(event.text)
+                n_tokens += len(event.tokens)
+            elif isinstance(event, engine.PromptProgress):
+                progress = event
+            else:
+                last = event
+        conversation_id, message_id = reply.message.conversation_id, reply.message.id
+        if progress is not None and not n_tokens:
+            self.reading.emit(conversation_id, message_id, progress)
+        text = "".join(pieces)
+        if text:
+            reply.parts.append(text)
+            reply.is_dirty = True
+            self.text_came.emit(conversation_id, message_id, text)
+        if n_tokens:
+            reply.speed.add(n_tokens)
+            self.measured.emit(
+                conversation_id, message_id, reply.speed.n_tokens, reply.speed.rate()
+            )
+        if last is not None:
+            self._end(reply, last)
+        elif reply.is_dirty and time.monotonic() - reply.committed_at >= COMMIT_S:
+            self._commit(reply)
+
+    def _commit(self, reply: Reply) -> None:
+        reply.committed_at = time.monotonic()
+        try:
+            self._database.update_message(reply.message.id, text=reply.text())
+            reply.is_dirty = False
+        except AppError as error:
+            self.trouble.emit(str(error))
+
+    def _end(self, reply: Reply, last: Any) -> None:
+        import engine
+
+        if isinstance(last, engine.Failed):
+            message = last.message or self._engine.error
+            details = self._engine.details or f"{last.kind}: {last.message}"
+            error = {"kind": last.kind, "message": message, "details": details}
+            self._settle(reply, "failed", {"error": error})
+            return
+        state = "cancelled" if last.stop_type == "cancelled" else "finished"
+        record = {
+            "stop_type": last.stop_type,
+            "seed": last.seed,
+            "truncated": last.truncated,
+            "timings": timings_record(last.timings),
+        }
+        self._settle(reply, state, record)
+
+    def _settle(self, reply: Reply, state: str, record: dict[str, Any]) -> None:
+        """Store the last state of an answer, the record with all that made it."""
+        params = reply.request.get("params") or {}
+        record |= {"model": self._engine.name, "sampling": dict(params), "changes": reply.changes}
+        self.running.pop(reply.message.conversation_id, None)
+        settled = reply.message
+        try:
+            self._database.update_message(
+                reply.message.id, text=reply.text(), state=state, record=record
+            )
+            settled = self._database.message(reply.message.id)
+        except (AppError, TypeError) as error:
+            self.trouble.emit(sentence(error))
+        self.settled.emit(reply.message.conversation_id, settled)
+        self.busy_changed.emit()

@@ -1,0 +1,252 @@
+"""The list of conversations: rows with sections, lamps and search hits, painted by a delegate."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import (
+    QAbstractItemModel,
+    QAbstractListModel,
+    QModelIndex,
+    QPersistentModelIndex,
+    QRect,
+    QRectF,
+    QSize,
+    Qt,
+)
+from PySide6.QtGui import QFontMetrics, QPainter, QPen
+from PySide6.QtWidgets import QLineEdit, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+
+from app.strings import tr
+from app.ui.theme import theme
+
+Index = QModelIndex | QPersistentModelIndex
+ROW = Qt.ItemDataRole.UserRole
+DAY_S = 86_400
+
+
+@dataclass(frozen=True)
+class ChatRow:
+    """One line of the list: a section heading, a conversation, or a search hit.
+
+    `lamp` is "ready" (its memory is in a slot), "saved", "cold" or "running"; `lamp_text` says so.
+    """
+
+    kind: str
+    title: str
+    conversation_id: int = 0
+    message_id: int | None = None
+    snippet: str = ""
+    marks: tuple[tuple[int, int], ...] = ()
+    lamp: str = "cold"
+    lamp_text: str = ""
+
+
+def section_of(updated: float, pinned: bool, now: float) -> str:
+    """Return the heading under which a conversation stands."""
+    if pinned:
+        return tr("Pinned")
+    day = _day(now) - _day(updated)
+    if day <= 0:
+        return tr("Today")
+    if day == 1:
+        return tr("Yesterday")
+    if day < 7:
+        return tr("This week")
+    if day < 31:
+        return tr("This month")
+    return time.strftime("%Y", time.localtime(updated))
+
+
+def chat_rows(conversations: list[Any], lamp: Callable[[Any], tuple[str, str]]) -> list[ChatRow]:
+    """Return the rows for conversations in their order, with a heading before each group."""
+    rows: list[ChatRow] = []
+    section, now = "", time.time()
+    for conversation in conversations:
+        heading = section_of(conversation.updated, conversation.pinned, now)
+        if heading != section:
+            section = heading
+            rows.append(ChatRow("section", heading))
+        state, words = lamp(conversation)
+        title = conversation.title or tr("New chat")
+        rows.append(ChatRow("chat", title, conversation.id, lamp=state, lamp_text=words))
+    return rows
+
+
+def hit_rows(hits: list[Any]) -> list[ChatRow]:
+    """Return the rows for the hits of a search."""
+    if not hits:
+        return [ChatRow("section", tr("Nothing found"))]
+    rows = [ChatRow("section", tr("Found"))]
+    for hit in hits:
+        snippet = "" if hit.message_id is None else hit.snippet
+        marks = () if hit.message_id is None else tuple(hit.marks)
+        title = hit.title or tr("New chat")
+        rows.append(ChatRow("hit", title, hit.conversation_id, hit.message_id, snippet, marks))
+    return rows
+
+
+class ChatListModel(QAbstractListModel):
+    """The rows as Qt's list model; `renamed` is called with (conversation id, title)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[ChatRow] = []
+        self.renamed: Callable[[int, str], None] = lambda _id, _title: None
+
+    def set_rows(self, rows: list[ChatRow]) -> None:
+        """Show other rows; the same rows with other lamps only repaint."""
+        if [_key(row) for row in rows] == [_key(row) for row in self.rows]:
+            self.rows = rows
+            if rows:
+                self.dataChanged.emit(self.index(0), self.index(len(rows) - 1))
+            return
+        self.beginResetModel()
+        self.rows = rows
+        self.endResetModel()
+
+    def row_of(self, conversation_id: int) -> int:
+        """Return the row of a conversation, or -1."""
+        for i, row in enumerate(self.rows):
+            if row.conversation_id == conversation_id:
+                return i
+        return -1
+
+    def rowCount(self, parent: Index | None = None) -> int:
+        return len(self.rows)
+
+    def data(self, index: Index, role: int = int(Qt.ItemDataRole.DisplayRole)) -> Any:
+        if not index.isValid():
+            return None
+        row = self.rows[index.row()]
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.EditRole):
+            return row.title
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return row.lamp_text or row.title
+        if role == Qt.ItemDataRole.AccessibleTextRole:
+            return f"{row.title}, {row.lamp_text}" if row.lamp_text else row.title
+        return row if role == ROW else None
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        if not index.isValid() or self.rows[index.row()].kind == "section":
+            return Qt.ItemFlag.NoItemFlags
+        flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
+        is_chat = self.rows[index.row()].kind == "chat"
+        return flags | Qt.ItemFlag.ItemIsEditable if is_chat else flags
+
+    def setData(self, index: Index, value: Any, role: int = int(Qt.ItemDataRole.EditRole)) -> bool:
+        title = str(value).strip()
+        if title and title != self.rows[index.row()].title:
+            self.renamed(self.rows[index.row()].conversation_id, title)
+        return True
+
+
+class ChatDelegate(QStyledItemDelegate):
+    """Paints the rows and edits titles in place."""
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
+        row = index.data(ROW)
+        if row.kind == "section":
+            height = 34 if index.row() else 26
+        else:
+            height = 52 if row.snippet else 37
+        return QSize(theme.px(100), theme.px(height))
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        row = index.data(ROW)
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        rect: QRect = option.rect  # type: ignore[attr-defined]
+        state: QStyle.StateFlag = option.state  # type: ignore[attr-defined]
+        if row.kind == "section":
+            painter.setFont(theme.font(11, 600))
+            painter.setPen(theme.color("muted"))
+            box = rect.adjusted(theme.px(8), 0, -theme.px(8), -theme.px(7))
+            align = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignBottom
+            painter.drawText(box, align, row.title.upper())
+        else:
+            self._paint_row(painter, rect, row, state)
+        painter.restore()
+
+    def _paint_row(
+        self, painter: QPainter, rect: QRect, row: ChatRow, state: QStyle.StateFlag
+    ) -> None:
+        box = QRectF(rect).adjusted(0, 1, 0, -1)
+        chosen = bool(state & QStyle.StateFlag.State_Selected)
+        if chosen or state & QStyle.StateFlag.State_MouseOver:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(theme.color("accent_background" if chosen else "own"))
+            painter.drawRoundedRect(box, theme.px(8), theme.px(8))
+        if state & QStyle.StateFlag.State_HasFocus:
+            painter.setPen(QPen(theme.color("accent"), 1))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), theme.px(8), theme.px(8))
+        left, right = theme.px(8), theme.px(8 if row.kind == "hit" else 26)
+        text = box.adjusted(left, 0, -right, 0)
+        if row.snippet:
+            text.setHeight(theme.px(28))
+        font = theme.font(13.5, 500)
+        painter.setFont(font)
+        painter.setPen(theme.color("text"))
+        title = QFontMetrics(font).elidedText(
+            row.title, Qt.TextElideMode.ElideRight, int(text.width())
+        )
+        painter.drawText(text, Qt.AlignmentFlag.AlignVCenter, title)
+        if row.kind == "chat":
+            self._paint_lamp(painter, box, row.lamp)
+        elif row.snippet:
+            self._paint_snippet(painter, box.adjusted(left, theme.px(24), -right, 0), row)
+
+    def _paint_lamp(self, painter: QPainter, box: QRectF, lamp: str) -> None:
+        size = theme.px(8)
+        spot = QRectF(box.right() - theme.px(9) - size, box.center().y() - size / 2, size, size)
+        if lamp == "running":
+            painter.setPen(QPen(theme.color("accent"), theme.px(2)))
+            turn = int(time.monotonic() * 360) % 360
+            painter.drawArc(spot, -turn * 16, 250 * 16)
+            return
+        lit = lamp in ("ready", "saved")
+        painter.setPen(QPen(theme.color("accent" if lit else "faint"), 1))
+        painter.setBrush(theme.color("accent") if lamp == "ready" else Qt.BrushStyle.NoBrush)
+        painter.drawEllipse(spot)
+        if lamp == "saved":
+            painter.setBrush(theme.color("accent"))
+            painter.drawPie(spot, 90 * 16, 180 * 16)
+
+    def _paint_snippet(self, painter: QPainter, box: QRectF, row: ChatRow) -> None:
+        """Write one line of the snippet, the words that were found in the accent colour."""
+        font = theme.font(12)
+        metrics = QFontMetrics(font)
+        painter.setFont(font)
+        painter.setClipRect(box)
+        first = row.marks[0][0] if row.marks else 0
+        start = max(0, first - 18)
+        x, end = box.left(), start
+        for low, high in (*row.marks, (len(row.snippet), len(row.snippet))):
+            for part, token in ((row.snippet[end:low], "soft"), (row.snippet[low:high], "accent")):
+                part = part.replace("\n", " ")
+                painter.setPen(theme.color(token))
+                place = QRectF(x, box.top(), box.width(), theme.px(20))
+                painter.drawText(place, Qt.AlignmentFlag.AlignVCenter, part)
+                x += metrics.horizontalAdvance(part)
+            end = high
+
+    def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: Index) -> QWidget:
+        field = QLineEdit(parent)
+        field.setAccessibleName(tr("Title of this chat"))
+        return field
+
+    def setModelData(self, editor: QWidget, model: QAbstractItemModel, index: Index) -> None:
+        if isinstance(editor, QLineEdit):
+            model.setData(index, editor.text(), int(Qt.ItemDataRole.EditRole))
+
+
+def _key(row: ChatRow) -> tuple[Any, ...]:
+    return row.kind, row.title, row.conversation_id, row.message_id, row.snippet
+
+
+def _day(when: float) -> int:
+    """Return the number of the local day."""
+    local = time.localtime(when)
+    return int(when + local.tm_gmtoff) // DAY_S

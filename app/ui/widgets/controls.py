@@ -1,0 +1,282 @@
+"""Small controls of our own: icon buttons, slider, context ring, sparkline, elided label."""
+
+from collections import deque
+from collections.abc import Sequence
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QFontMetrics,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QResizeEvent,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QToolButton, QWidget
+
+from app.ui.actions import ACTIONS
+from app.ui.icons import icon
+from app.ui.theme import theme
+
+
+class IconButton(QToolButton):
+    """A quiet button with a line icon that follows the theme."""
+
+    def __init__(self, name: str, label: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._name = name
+        self.setAccessibleName(label)
+        self.setToolTip(label)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        theme.changed.connect(self._restyle)
+        self._restyle()
+
+    def set_icon(self, name: str) -> None:
+        """Show another icon."""
+        self._name = name
+        self._restyle()
+
+    def _restyle(self) -> None:
+        size = theme.px(17)
+        self.setIcon(icon(self._name, theme.tokens.soft, size))
+        self.setIconSize(QSize(size, size))
+
+
+def action_button(key: str, icon_name: str, parent: QWidget | None = None) -> IconButton:
+    """Return an icon button for an action of the table, with its tooltip and name."""
+    return IconButton(icon_name, ACTIONS[key].tip(), parent)
+
+
+def label(text: str, role: str = "", parent: QWidget | None = None) -> QLabel:
+    """Return a label in one of the roles of the stylesheet: title, secondary, section, heading."""
+    made = QLabel(text, parent)
+    made.setTextFormat(Qt.TextFormat.PlainText)
+    if role:
+        made.setObjectName(role)
+    return made
+
+
+def button(text: str, role: str = "", tip: str = "", parent: QWidget | None = None) -> QPushButton:
+    """Return a push button in one of the roles of the stylesheet: primary, quiet, chip, preset."""
+    made = QPushButton(text, parent)
+    if role:
+        made.setObjectName(role)
+    made.setAccessibleName(tip or text)
+    made.setToolTip(tip)
+    return made
+
+
+class ElidedLabel(QLabel):
+    """A label that shortens its text with … instead of widening the window.
+
+    Signals:
+        double_clicked(): somebody wants to change the text.
+    """
+
+    double_clicked = Signal()
+
+    def __init__(self, text: str = "", role: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        if role:
+            self.setObjectName(role)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
+        self.setMinimumWidth(theme.px(40))
+        self._full = ""
+        self.set_text(text)
+
+    def set_text(self, text: str) -> None:
+        """Show another text."""
+        self._full = text
+        self.setAccessibleName(text)
+        self.setToolTip(text)
+        self.updateGeometry()
+        self._elide()
+
+    def full_text(self) -> str:
+        """Return the text as it was set."""
+        return self._full
+
+    def sizeHint(self) -> QSize:
+        hint = super().sizeHint()
+        width = QFontMetrics(self.font()).horizontalAdvance(self._full) + theme.px(4)
+        return QSize(width, hint.height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._elide()
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        self.double_clicked.emit()
+
+    def _elide(self) -> None:
+        metrics = QFontMetrics(self.font())
+        room = max(theme.px(40), self.width())
+        super().setText(metrics.elidedText(self._full, Qt.TextElideMode.ElideRight, room))
+
+
+class Slider(QWidget):
+    """A horizontal slider over numbers, with the default marked; double click resets.
+
+    Signals:
+        moved(float): the person chose another value.
+        reset(): the person wants the default back.
+    """
+
+    moved = Signal(float)
+    reset = Signal()
+
+    def __init__(
+        self, low: float, high: float, step: float, default: float, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.low, self.high, self.step = low, high, step
+        self.default, self.value = default, default
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setMinimumHeight(theme.px(18))
+
+    def set_value(self, value: float) -> None:
+        """Show a value; nothing is emitted."""
+        self.value = value
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        return QSize(theme.px(160), theme.px(18))
+
+    def _choose(self, value: float) -> None:
+        value = round((value - self.low) / self.step) * self.step + self.low
+        value = min(self.high, max(self.low, round(value, 6)))
+        if value != self.value:
+            self.value = value
+            self.update()
+            self.moved.emit(value)
+
+    def _x(self, value: float) -> float:
+        radius = theme.px(8)
+        part = (min(self.high, max(self.low, value)) - self.low) / (self.high - self.low)
+        return radius + part * (self.width() - 2 * radius)
+
+    def _value_at(self, x: float) -> float:
+        radius = theme.px(8)
+        part = (x - radius) / max(1, self.width() - 2 * radius)
+        return self.low + min(1.0, max(0.0, part)) * (self.high - self.low)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        middle, thick = self.height() / 2, theme.px(4)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(theme.color("line"))
+        painter.drawRoundedRect(QRectF(0, middle - thick / 2, self.width(), thick), 2, 2)
+        accent = theme.color("accent" if self.isEnabled() else "faint")
+        painter.setBrush(accent)
+        x = self._x(self.value)
+        painter.drawRoundedRect(QRectF(0, middle - thick / 2, x, thick), 2, 2)
+        mark = self._x(self.default)
+        painter.setBrush(theme.color("faint"))
+        painter.drawRect(QRectF(mark - 0.75, middle + thick / 2 + 1, 1.5, theme.px(3)))
+        radius = theme.px(7)
+        painter.setBrush(theme.color("card"))
+        painter.setPen(QPen(accent, 2 if not self.hasFocus() else 3))
+        painter.drawEllipse(QPointF(x, middle), radius, radius)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if event.button() == Qt.MouseButton.LeftButton:
+            self._choose(self._value_at(event.position().x()))
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        if event.buttons() & Qt.MouseButton.LeftButton:
+            self._choose(self._value_at(event.position().x()))
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        self.reset.emit()
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Only a focused slider moves with the wheel, so that scrolling the panel is safe."""
+        if not self.hasFocus():
+            event.ignore()
+            return
+        self._choose(self.value + self.step * (1 if event.angleDelta().y() > 0 else -1))
+        event.accept()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        steps = {
+            Qt.Key.Key_Left: -1,
+            Qt.Key.Key_Down: -1,
+            Qt.Key.Key_Right: 1,
+            Qt.Key.Key_Up: 1,
+            Qt.Key.Key_PageDown: -10,
+            Qt.Key.Key_PageUp: 10,
+        }
+        key = Qt.Key(event.key())
+        if key in steps:
+            self._choose(self.value + steps[key] * self.step)
+        elif key == Qt.Key.Key_Home:
+            self._choose(self.low)
+        elif key == Qt.Key.Key_End:
+            self._choose(self.high)
+        elif key in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
+            self.reset.emit()
+        else:
+            super().keyPressEvent(event)
+
+
+class ContextRing(QWidget):
+    """How full the context is, as a ring."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.part = 0.0
+        self.setFixedSize(theme.px(22), theme.px(22))
+
+    def set_usage(self, part: float, sentence: str) -> None:
+        """Show the used share, 0 to 1, and say it in words."""
+        self.part = min(1.0, max(0.0, part))
+        self.setToolTip(sentence)
+        self.setAccessibleName(sentence)
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        thick = theme.px(4)
+        box = QRectF(self.rect()).adjusted(thick / 2, thick / 2, -thick / 2, -thick / 2)
+        painter.setPen(QPen(theme.color("line"), thick))
+        painter.drawEllipse(box)
+        pen = QPen(theme.color("accent"), thick)
+        pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+        painter.setPen(pen)
+        if self.part > 0.003:
+            painter.drawArc(box, 90 * 16, -round(360 * 16 * self.part))
+
+
+class Sparkline(QWidget):
+    """The last speeds as small bars."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._values: deque[float] = deque(maxlen=16)
+        self.setFixedSize(theme.px(16 * 4), theme.px(14))
+        self.setAccessibleName("")
+
+    def add(self, value: float) -> None:
+        """Show one more value at the right."""
+        self._values.append(value)
+        self.update()
+
+    def values(self) -> Sequence[float]:
+        """Return the values on show, the oldest first."""
+        return tuple(self._values)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        top = max(self._values, default=0.0) or 1.0
+        step = self.width() / 16
+        for i, value in enumerate(self._values):
+            height = max(1.0, value / top * self.height())
+            x = (16 - len(self._values) + i) * step
+            bar = QRectF(x, self.height() - height, step - 1, height)
+            painter.fillRect(bar, theme.color("faint" if i < len(self._values) - 1 else "accent"))

@@ -1,0 +1,84 @@
+"""The head of a pane: title, the model as a chip, and how full the context is."""
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QStackedWidget, QWidget
+
+from app.strings import tr
+from app.ui.actions import ACTIONS
+from app.ui.theme import theme
+from app.ui.widgets.controls import ContextRing, ElidedLabel, action_button, button
+
+
+class PaneHeader(QFrame):
+    """Title, model chip, ring, and the switches of the sidebar and the inspector.
+
+    Signals:
+        renamed(str): the person wrote another title.
+        model_wanted(): the chip was pressed.
+    """
+
+    renamed = Signal(str)
+    model_wanted = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("paneHeader")
+        self.title = ElidedLabel("", "title", self)
+        self.title.double_clicked.connect(self.rename)
+        self.field = QLineEdit(self)
+        self.field.setAccessibleName(tr("Title of this chat"))
+        self.field.editingFinished.connect(self._finish_rename)
+        self.names = QStackedWidget(self)
+        self.names.addWidget(self.title)
+        self.names.addWidget(self.field)
+        self.chip = button(tr("No model"), "chip", ACTIONS["model.choose"].tip(), self)
+        self.chip.clicked.connect(self.model_wanted)
+        self.ring = ContextRing(self)
+        self.sidebar = action_button("window.sidebar", "sidebar", self)
+        self.inspector = action_button("window.inspector", "inspector", self)
+        self._row = QHBoxLayout(self)
+        self._row.addWidget(self.sidebar)
+        self._row.addWidget(self.names)
+        self._row.addWidget(self.chip)
+        self._row.addStretch(1)
+        self._row.addWidget(self.ring)
+        self._row.addWidget(self.inspector)
+        theme.changed.connect(self._restyle)
+        self._restyle()
+
+    def _restyle(self) -> None:
+        self.setFixedHeight(theme.px(48))
+        self._row.setContentsMargins(theme.px(12), 0, theme.px(12), 0)
+        self._row.setSpacing(theme.px(8))
+        self.names.setFixedHeight(theme.px(34))
+        self._fit_title()
+
+    def set_title(self, title: str) -> None:
+        """Show the title of the conversation."""
+        self.title.set_text(title or tr("New chat"))
+        self._fit_title()
+
+    def set_model(self, name: str) -> None:
+        """Show which model answers."""
+        self.chip.setText(name)
+
+    def rename(self) -> None:
+        """Let the person write another title in place."""
+        self.field.setText(self.title.full_text())
+        self.field.selectAll()
+        self.names.setCurrentWidget(self.field)
+        self.names.setMinimumWidth(theme.px(220))
+        self.field.setFocus()
+
+    def _finish_rename(self) -> None:
+        if self.names.currentWidget() is self.field:
+            self.names.setCurrentWidget(self.title)
+            self.names.setMinimumWidth(0)
+            title = self.field.text().strip()
+            if title and title != self.title.full_text():
+                self.renamed.emit(title)
+
+    def _fit_title(self) -> None:
+        self.names.setMaximumWidth(max(theme.px(60), self.title.sizeHint().width()))
+        if self.names.currentWidget() is self.field:
+            self.names.setMaximumWidth(theme.px(400))
