@@ -113,3 +113,21 @@ def resources_folder() -> Path:
     bundled = getattr(sys, "_MEIPASS", None)
     root = Path(bundled) if bundled else Path(__file__).resolve().parents[1]
     return root / "resources"
+
+
+def _main() -> int:
+    """Print a path by name (`python -m app.paths models`), or all of them."""
+    paths = find_paths()
+    names = sys.argv[1:]
+    if any(not isinstance(getattr(paths, name, None), Path) for name in names):
+        print(f"error: there is no path named {' '.join(names)}", file=sys.stderr)
+        return 2
+    for name in names:
+        print(getattr(paths, name))
+    if not names:
+        print(paths)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main())

@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Self
@@ -249,6 +249,34 @@ class ChatDatabase:
             beside.replace(path)
         except OSError as error:
             raise storage_error(error, path) from error
+
+    def together(self) -> AbstractContextManager[object]:
+        """Make what is done inside one transaction: all of it is stored, or nothing."""
+        return self._write()
+
+    def insert(
+        self, fields: dict[str, Any], messages: list[Message], leaf_id: int | None
+    ) -> Conversation:
+        """Store a conversation with all its messages, given in any numbering, parents first.
+
+        `fields` are those of Conversation except id, leaf_id and trashed.
+        """
+        times = {name: fields[name] for name in ("created", "updated")}
+        others = {name: value for name, value in fields.items() if name not in times}
+        with self._write():
+            conversation_id = self.create_conversation(**others).id
+            numbers: dict[int | None, int | None] = {None: None}
+            for each in messages:
+                parent_id = numbers[each.parent_id]
+                added = self.add_message(
+                    conversation_id, parent_id, each.role, each.text, each.state
+                )
+                numbers[each.id] = added.id
+                details = {"record": packed(each.record), "created": each.created}
+                self._set("messages", added.id, details)
+            leaf = numbers[leaf_id] if leaf_id is not None else None
+            self._set("conversations", conversation_id, times | {"leaf_id": leaf})
+            return self.conversation(conversation_id)
 
     @contextmanager
     def _write(self, lasting: bool = True) -> Iterator[sqlite3.Connection]:
