@@ -6,9 +6,9 @@ import numpy as np
 from numba import types
 
 from engine.compute.cpu.kernels import store
+from engine.compute.cpu.kernels.attend import A, attend_rows, padded, query_place, row_range
 from engine.compute.cpu.kernels.pages import seen_cells
 from engine.compute.cpu.kernels.rows import store_upto
-from engine.compute.cpu.kernels.attend import A, attend_rows, padded, query_place, row_range
 from engine.compute.cpu.kernels.words import word
 from engine.compute.cpu.signatures import (
     FIRST_ROW,
