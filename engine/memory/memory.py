@@ -35,7 +35,7 @@ class Placement:
 
 
 class Memory:
-    """Sequences 0 .. n_seq_max-1 of at most n_ctx cells each.
+    """Sequences 0 .. n_seq_max-1 of at most n_ctx cells each, and a spare one for passing work.
 
     Ranges are [p0, p1); a negative p0 means the beginning, a negative p1 the end. Everything is
     checked before anything changes.
@@ -48,12 +48,13 @@ class Memory:
         for i, layer in enumerate(layers):
             shapes.setdefault(layer, []).append(i)
         # One page more per sequence: the last page of each may be partly filled.
-        n_pages = -(-n_ctx // PAGE_CELLS) + n_seq_max
+        n_pages = -(-n_ctx // PAGE_CELLS) + n_seq_max + 1
         kinds = find_kv_type(type_k), find_kv_type(type_v)
         self.n_ctx = n_ctx
         self.n_seq_max = n_seq_max
         self.pools = [PagePool(shape, ids, n_pages, *kinds) for shape, ids in shapes.items()]
-        self.lists = [[PageList(pool) for pool in self.pools] for _ in range(n_seq_max)]
+        self.spare = n_seq_max
+        self.lists = [[PageList(pool) for pool in self.pools] for _ in range(n_seq_max + 1)]
 
     # ---- the operations of a server
 
@@ -63,16 +64,26 @@ class Memory:
         Costs nothing at the end of a sequence. Returns True: this memory can always forget.
         """
         p0, p1 = _range(p0, p1)
-        chosen = range(self.n_seq_max) if seq_id == -1 else [self._checked(seq_id)]
-        for each in chosen:
-            lists = self.lists[each]
-            if p0 <= lists[0].pos_min and lists[0].pos_max < p1:
-                p0 = 0  # all of it: no page is kept, none copied
-            elif lists[0].pos_max >= p1:
-                self._check_room([one.count_copies(p0, p1) for one in lists])
-            for one in lists:
-                one.remove(p0, p1)
+        for each in range(self.n_seq_max) if seq_id == -1 else [self._checked(seq_id)]:
+            self._remove(each, p0, p1)
         return True
+
+    def _remove(self, seq_id: int, p0: int, p1: int) -> None:
+        lists = self.lists[seq_id]
+        if lists[0].pos_max >= p1:  # something stays behind the range: a shared page is split
+            self._check_room([one.count_copies(p0, p1) for one in lists])
+        for one in lists:
+            one.remove(p0, p1)
+
+    def forget_spare(self) -> None:
+        """Empty the spare sequence."""
+        self._remove(self.spare, 0, NO_END)
+
+    def take_back(self, placement: "Placement") -> None:
+        """Forget the rows of a placement: what was computed for them is not whole."""
+        for segment in placement.segments:
+            first = int(placement.positions[segment.first_row])
+            self._remove(segment.seq_id, first, NO_END)
 
     def seq_cp(self, source: int, target: int, p0: int = 0, p1: int = -1) -> None:
         """Let `target` share the positions [p0, p1) of `source`, by reference.
@@ -124,6 +135,12 @@ class Memory:
     def seq_pos_max(self, seq_id: int) -> int:
         """Return the last position that the sequence remembers, or -1."""
         return min(one.pos_max for one in self.lists[self._checked(seq_id)])
+
+    def next_position(self, seq_id: int) -> int:
+        """Return where a sequence, or the spare one, goes on; 0 if it is empty."""
+        if seq_id != self.spare:
+            self._checked(seq_id)
+        return self.lists[seq_id][0].pos_max + 1
 
     def clear(self) -> None:
         """Forget everything."""

@@ -6,7 +6,7 @@ implies), `decoder.py` (the graph).
 """
 
 from engine.models.catalog import ARCHITECTURES, find_architecture
-from engine.models.decoder import build_graph
+from engine.models.decoder import build_embedding_graph, build_graph
 from engine.models.layers import Layer, describe_layers, kv_layers
 from engine.models.spec import ArchSpec
 from engine.models.weights import check_weights, expected_weights
@@ -15,6 +15,7 @@ __all__ = [
     "ARCHITECTURES",
     "ArchSpec",
     "Layer",
+    "build_embedding_graph",
     "build_graph",
     "check_weights",
     "describe_layers",

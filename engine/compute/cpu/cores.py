@@ -24,6 +24,11 @@ def cores() -> list[int]:
     return sorted(allowed, key=lambda cpu: (_rank_among_siblings(cpu), cpu))
 
 
+def n_physical() -> int:
+    """Return how many physical cores this process may use, at least one."""
+    return max(1, sum(1 for cpu in cores() if _rank_among_siblings(cpu) == 0))
+
+
 def _rank_among_siblings(cpu: int) -> int:
     """Return how many CPUs of lower number share this one's physical core."""
     path = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")

@@ -12,6 +12,7 @@ from engine.compute.cpu.signatures import (
     attention_scratch_bytes,
     matmul_scratch_bytes,
     partials_bytes,
+    shift_scratch_bytes,
 )
 from engine.compute.cpu.ubatch_blocks import UbatchBlocks
 from engine.compute.graph import Graph, Rotation, Weight
@@ -152,7 +153,9 @@ def _copied(array: NDArray) -> NDArray:
 def _scratch_bytes(graph: Graph, pages: Sequence[LayerPages], n_ubatch: int) -> int:
     n_ins = {w.n_columns for node in graph.nodes for w in node.weights if w is not None}
     sizes = [matmul_scratch_bytes(max(n_ins), n_ubatch)]
-    sizes += [attention_scratch_bytes(one.head_size_k, one.head_size_v) for one in pages]
+    for one in pages:
+        sizes.append(attention_scratch_bytes(one.head_size_k, one.head_size_v))
+        sizes.append(shift_scratch_bytes(one.head_size_k))
     return -(-max(sizes) // 4096) * 4096
 
 

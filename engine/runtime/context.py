@@ -1,0 +1,195 @@
+"""Context.decode: where a model, the memory of its sequences and the compute team meet."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.compute.cpu import cores
+from engine.compute.cpu.plan import Tapes
+from engine.compute.cpu.plan_shift import shift_tape
+from engine.compute.cpu.signatures import MULTI_ROWS
+from engine.compute.cpu.team import Team
+from engine.compute.cpu.workspace import LayerPages, Workspace
+from engine.errors import InternalError, MachineError, RequestError
+from engine.memory import Memory, Placement
+from engine.models import kv_layers
+from engine.native.buffers import address
+from engine.params import ContextParams
+from engine.runtime.batch import Batch, make_batch
+from engine.runtime.pooling import pool_rows
+
+if TYPE_CHECKING:
+    from engine.runtime.model import Model
+
+
+class Context:
+    """Memory, buffers and tapes of one use of a model. One thread at a time; a context manager.
+
+    `memory` holds the sequences 0 .. n_seq_max-1, `n_ctx` cells in all.
+    """
+
+    def __init__(self, model: "Model", params: ContextParams) -> None:
+        self.model = model
+        self.n_ctx = model.n_ctx_of(params.n_ctx)
+        self.n_batch = min(params.n_batch, self.n_ctx)
+        self.n_ubatch = min(params.n_ubatch, self.n_batch)
+        self.n_vocab = model.hparams.n_vocab
+        self.n_threads = params.n_threads or cores.n_physical()
+        self.n_threads_batch = params.n_threads_batch or self.n_threads
+        self._layers = model.layers_for(self.n_ctx)
+        kv = (params.type_k, params.type_v)
+        self.memory = Memory(kv_layers(self._layers), self.n_ctx, params.n_seq_max, *kv)
+        graph = model.graph_for(self._layers)
+        n_threads = max(self.n_threads, self.n_threads_batch)
+        try:
+            self._workspace = self._make_workspace(graph, n_threads, ".".join(kv))
+        except MemoryError as error:
+            raise MachineError(
+                "This machine has too little memory for this context: choose a smaller n_ubatch."
+            ) from error
+        self._tapes = Tapes(graph, self._workspace, model.kernels)
+        self._embedding_tapes: Tapes | None = None
+        self._team = Team(n_threads, kernels=model.kernels)
+        self._is_open = True
+
+    def _make_workspace(self, graph: Any, n_threads: int, kv_types: str) -> Workspace:
+        pages: dict[int, LayerPages] = {}
+        for i_pool, pool in enumerate(self.memory.pools):
+            shape = pool.shape
+            for layer, k, v in zip(pool.layer_ids, pool.k, pool.v, strict=True):
+                pages[layer] = LayerPages(
+                    i_pool,
+                    shape.n_head_kv,
+                    shape.head_size_k,
+                    shape.head_size_v,
+                    shape.window,
+                    kv_types,
+                    address(k),
+                    k.strides[0],
+                    address(v),
+                    v.strides[0],
+                )
+        by_layer = [pages[i] for i in range(len(pages))]
+        positions = [address(pool.positions) for pool in self.memory.pools]
+        tensors = self.model.tensors
+        return Workspace(graph, tensors, by_layer, positions, self.n_ubatch, n_threads)
+
+    # ---- decoding
+
+    def decode(
+        self, tokens: Any, positions: Any = None, seq_ids: Any = 0, want: Any = "last"
+    ) -> NDArray[np.float32]:
+        """Run tokens through the model and remember them; return logits [n_wanted, n_vocab].
+
+        `tokens` are ids; `positions` go on from what each sequence remembers (the default);
+        `seq_ids` is one id or one per token; `want` is "last", "all" or a list of row indices.
+        Any number of tokens: they run in pieces of n_ubatch. Raises RequestError for a batch that
+        cannot be, ContextFullError when it does not fit; then nothing has changed.
+        """
+        batch = make_batch(tokens, positions, seq_ids, want, self.memory, self.n_vocab)
+        logits = self._run(batch, self._tapes, self.n_vocab)
+        return logits if batch.order is None else logits[batch.order]
+
+    def embed(self, tokens: Any, pooling: str | None = None) -> NDArray[np.float32]:
+        """Return the last hidden state of each token, [n, n_embd], or pooled to [1, n_embd].
+
+        `pooling` is None, "mean", "cls" (the first) or "last". No sequence changes.
+        """
+        batch = make_batch(tokens, None, self.memory.spare, "all", self.memory, self.n_vocab)
+        if self._embedding_tapes is None:
+            graph = self.model.graph_for(self._layers, is_embedding=True)
+            self._embedding_tapes = Tapes(graph, self._workspace, self.model.kernels)
+        try:
+            rows = self._run(batch, self._embedding_tapes, self.model.hparams.n_embd)
+        finally:
+            self.memory.forget_spare()
+        return pool_rows(rows, pooling)
+
+    def _run(self, batch: Batch, tapes: Tapes, width: int) -> NDArray[np.float32]:
+        """Place the rows of a batch and compute the wanted ones: [n_outputs, width]."""
+        if not self._is_open:
+            raise InternalError("This context is closed.")
+        self._settle_shifts()
+        answer = np.empty((len(batch.outputs), width), np.float32)
+        placement = self.memory.place(batch.segments, batch.positions)
+        try:
+            n = len(batch.tokens)
+            for start in range(0, n, self.n_ubatch):
+                self._run_ubatch(
+                    batch, placement, tapes, (start, min(n, start + self.n_ubatch)), answer
+                )
+        except BaseException:
+            self.memory.take_back(placement)
+            raise
+        return answer
+
+    def _run_ubatch(
+        self,
+        batch: Batch,
+        placement: Placement,
+        tapes: Tapes,
+        bounds: tuple[int, int],
+        answer: NDArray[np.float32],
+    ) -> None:
+        start, end = bounds
+        blocks = self._workspace.blocks
+        first_output, end_output = np.searchsorted(batch.outputs, bounds)
+        outputs = batch.outputs[first_output:end_output]
+        blocks.set_rows(batch.tokens[start:end], batch.positions[start:end], outputs - start)
+        rows = np.arange(start, end)
+        for i_pool in range(len(self.memory.pools)):
+            runs = self.memory.runs(i_pool, placement, rows)
+            output_runs = self.memory.runs(i_pool, placement, outputs)
+            blocks.set_pool(i_pool, placement.cells[i_pool][start:end], runs, output_runs)
+        tape = tapes.find(end - start, len(outputs))
+        tape.aim(address(answer) + first_output * answer.strides[0])
+        is_small = end - start <= MULTI_ROWS
+        if not self._team.run(tape.ops, self.n_threads if is_small else self.n_threads_batch):
+            raise RequestError("The decode was stopped.")
+
+    def _settle_shifts(self) -> None:
+        """Turn the stored K of cells whose positions have moved since the last decode."""
+        for pool, pages, deltas in self.memory.shifted_pages():
+            rotations = [(i, self._layers[i].rotation) for i in pool.layer_ids]
+            kernels = self.model.kernels
+            tape = shift_tape(self._workspace, kernels, rotations, pages, deltas)
+            self._team.run(tape.ops, self.n_threads_batch)
+            pool.settle_shifts()
+
+    # ---- life
+
+    @contextlib.contextmanager
+    def adopted(self) -> Iterator[None]:
+        """Let the calling thread be a member of the team inside the block: the engine thread."""
+        with self._team.adopted():
+            yield
+
+    def abort(self) -> None:
+        """Stop the decode in progress; it raises RequestError and its batch is forgotten.
+
+        The only call that another thread may make.
+        """
+        self._team.abort()
+
+    def save_sequence(self, seq_id: int, path: Any) -> None:
+        """Write a sequence to a file. Not in this version: raises RequestError."""
+        raise RequestError("This version cannot save a conversation's memory to a file yet.")
+
+    def restore_sequence(self, seq_id: int, path: Any) -> list[int]:
+        """Read a sequence from a file. Not in this version: raises RequestError."""
+        raise RequestError("This version cannot read a conversation's memory from a file yet.")
+
+    def close(self) -> None:
+        """Join the team and give the memory back; closing again does nothing."""
+        if self._is_open:
+            self._is_open = False
+            self._team.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
