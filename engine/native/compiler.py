@@ -119,7 +119,7 @@ def _link_library(whole: llvm.ModuleRef, library: _IRLibrary, linked: set[_IRLib
     for callee in library.callees:
         _link_library(whole, callee, linked)
     for module in library.modules:
-        whole.link_in(module)
+        whole.link_in(module, preserve=True)  # another unit may use the same callee
 
 
 def _entry(name: str, fndesc: Any) -> str:

@@ -21,7 +21,7 @@ MATMUL_TYPES = (
 UNITS: dict[str, Unit] = {
     "attention.f16.f16": Unit("engine.compute.cpu.kernels.attention", ("f16", "f16")),
     **{f"matmul.{t}": Unit("engine.compute.cpu.kernels.matmul", (t,)) for t in MATMUL_TYPES},
-    "matmul.input": Unit("engine.compute.cpu.kernels.matmul_input"),
+    "matmul.input": Unit("engine.compute.cpu.kernels.tiles"),
     "pointwise": Unit("engine.compute.cpu.kernels.pointwise"),
     "sampling": Unit("engine.sampling.kernels.sampling"),
     "team": Unit("engine.compute.cpu.kernels.team"),

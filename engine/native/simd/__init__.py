@@ -25,6 +25,7 @@ from engine.native.simd.arithmetic import (
 from engine.native.simd.dots import (
     FEATURES,
     LEVEL,
+    dot_i16,
     dot_ir,
     dot_u7i8,
     dot_u8i8,
@@ -44,6 +45,8 @@ from engine.native.simd.halves import (
     store_f16x16,
 )
 from engine.native.simd.memory import (
+    copy_bytes,
+    first_lane,
     load_f32,
     load_f32x16,
     load_f64,
@@ -65,6 +68,7 @@ from engine.native.simd.memory import (
     splat_i32,
     splat_u8,
     splatter,
+    stack,
     store_f32,
     store_f32x16,
     store_f64,
@@ -81,6 +85,7 @@ from engine.native.simd.memory import (
     store_u32,
     storer,
     zero_f32x16,
+    zero_i8x16,
     zero_i32x16,
     zero_u8x16,
 )
@@ -187,6 +192,7 @@ __all__ = [
     "const",
     "constant",
     "converter",
+    "dot_i16",
     "dot_ir",
     "dot_u7i8",
     "dot_u8i8",
@@ -195,6 +201,9 @@ __all__ = [
     "f32_to_f16_ir",
     "f32_to_i32",
     "f32x16",
+    "first_lane",
+    "copy_bytes",
+    "stack",
     "fma",
     "fma_ir",
     "half",
@@ -286,5 +295,6 @@ __all__ = [
     "vsqrt",
     "zero_f32x16",
     "zero_i32x16",
+    "zero_i8x16",
     "zero_u8x16",
 ]

@@ -71,3 +71,24 @@ def dot_u8i8(typing, acc, w, x):
 def dot_u7i8(typing, acc, w, x):
     """As dot_u8i8 with the promise w <= 127 (4-, 5- and 6-bit weights)."""
     return i32x16(i32x16, u8x64, i8x64), lambda context, b, sig, a: dot_ir(b, *a, True)
+
+
+@intrinsic
+def dot_i16(typing, acc, x, y):
+    """acc + x * y per lane; x fits int16, y's low half is an int16 and its upper half 0."""
+
+    def emit(context, b, sig, a):
+        acc, x, y = a
+        if LEVEL == "avx512":
+            v = ir.VectorType(I32, 16)
+            return call(b, "llvm.x86.avx512.vpdpwssd.512", v, [acc, x, y])
+        if _YMM:
+            words = ir.VectorType(I16, 16)
+            parts = [
+                _pair_dot_i16(b, *(b.bitcast(half(b, v, i), words) for v in (x, y))) for i in (0, 1)
+            ]
+            return b.add(acc, join(b, *parts))
+        sixteen = ir.Constant(y.type, [16] * 16)
+        return b.add(acc, b.mul(x, b.ashr(b.shl(y, sixteen), sixteen)))
+
+    return i32x16(i32x16, i32x16, i32x16), emit

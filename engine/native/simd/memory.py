@@ -1,10 +1,16 @@
 """Loads and stores of vectors and scalars at int64 addresses, all unaligned."""
 
+from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from engine.native.simd.vectors import (
+    I8,
+    I32,
+    I64,
     SCALAR_IR,
+    callee_out_of_line,
     constant,
     f32x16,
     i8x16,
@@ -83,4 +89,37 @@ store_u8, store_u16, store_u32 = (
 )
 
 splat_f32, splat_i32, splat_u8 = splatter(f32x16), splatter(i32x16), splatter(u8x64)
-zero_f32x16, zero_i32x16, zero_u8x16 = (constant(t, 0) for t in (f32x16, i32x16, u8x16))
+zero_f32x16, zero_i32x16 = constant(f32x16, 0), constant(i32x16, 0)
+zero_i8x16, zero_u8x16 = constant(i8x16, 0), constant(u8x16, 0)
+
+
+@intrinsic
+def first_lane(typing, x):
+    """A float32 -> f32x16 that holds it in lane 0 and zeros elsewhere."""
+
+    def emit(context, b, sig, a):
+        return b.insert_element(ir.Constant(ir_type(f32x16), [0.0] * 16), a[0], I32(0))
+
+    return f32x16(types.float32), emit
+
+
+def stack(n_bytes):
+    """Make stack_bytes(): the address of n_bytes on the stack of the calling function."""
+
+    def emit(context, b, sig, a):
+        room = cgutils.alloca_once(b, ir.ArrayType(I8, n_bytes))
+        room.align = 64
+        return b.ptrtoint(room, I64)
+
+    @intrinsic
+    def stack_bytes(typing):
+        return types.int64(), emit
+
+    return stack_bytes
+
+
+@callee_out_of_line
+def copy_bytes(source, target, n):
+    """Copy n bytes."""
+    for i in range(n):
+        store_u8(target + i, load_u8(source + i))

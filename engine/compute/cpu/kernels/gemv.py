@@ -1,0 +1,208 @@
+"""Products of a few rows: weight rows are read once each, straight from the file's layout.
+
+Decision: one weight row at a time in each thread. Two or four interleaved rows halve the memory
+bandwidth, because the hardware prefetcher loses the streams.
+"""
+
+from engine.compute.cpu.kernels.inputs import input_row
+from engine.compute.cpu.kernels.words import count, indices, word
+from engine.compute.cpu.signatures import MULTI_ROWS
+from engine.native.simd import (
+    atomic_add,
+    callee,
+    callee_out_of_line,
+    load_f32,
+    load_u8,
+    prefetch,
+    store_f32,
+    store_u8,
+    sum_f32,
+    zero_f32x16,
+)
+
+GEMV = indices("matmul/gemv")
+AHEAD = 2048  # bytes that a row is prefetched before it is needed
+SPARE = 1024  # bytes of scratch for a row that is shorter than one group
+PASS_ROWS = 4  # input rows that one pass over the weights serves
+
+
+@callee
+def prefetch_group(p, n_bytes):
+    for i in range(0, n_bytes, 64):
+        prefetch(p + AHEAD + i)
+
+
+@callee_out_of_line
+def moved_to_end(p, n, buffer, n_buffer):
+    """Copy n bytes to the end of a buffer, zeros before; the address of the buffer's end."""
+    for i in range(n_buffer):
+        store_u8(buffer + i, load_u8(p + i - (n_buffer - n)) if i >= n_buffer - n else 0)
+    return buffer + n_buffer
+
+
+@callee
+def result(y, s, bias, r, add):
+    """y = s + bias[r] (+ y)."""
+    if bias:
+        s += load_f32(bias + 4 * r)
+    store_f32(y, load_f32(y) + s if add else s)
+
+
+@callee
+def rows_per_claim(n_out, n_threads, most):
+    """Weight rows that a thread claims at a time: about six claims each."""
+    return max(16, min(most, (n_out // (n_threads * 6) + 15) // 16 * 16))
+
+
+def row_loops(group):
+    """Make rows1 and rows4: weight rows [r0, r1) times one or up to four prepared rows."""
+    values, n_bytes, prepared, dot, tail = (
+        group.values,
+        group.n_bytes,
+        group.prepared,
+        group.group,
+        group.tail,
+    )
+    short = values > 64 or n_bytes == 68  # formats whose group holds several blocks
+
+    @callee
+    def row_end(p, row_bytes, n_in, spare):
+        """End of a row; a row shorter than one group is moved behind zeros first."""
+        if short and n_in < values:
+            return moved_to_end(p, row_bytes, spare, n_bytes)
+        return p + row_bytes
+
+    @callee_out_of_line
+    def rows1(w, row_bytes, r0, r1, n_in, px, spare, bias, add, y):
+        n_groups, left = n_in // values, n_in % values
+        for r in range(r0, r1):
+            p = w + r * row_bytes
+            acc = zero_f32x16()
+            for g in range(n_groups):
+                prefetch_group(p + g * n_bytes, n_bytes)
+                acc = dot(p + g * n_bytes, px + g * prepared, acc)
+            if left:
+                acc = tail(row_end(p, row_bytes, n_in, spare), px + n_groups * prepared, left, acc)
+            result(y + 4 * r, sum_f32(acc), bias, r, add)
+
+    @callee
+    def dots4(p, x0, x1, x2, x3, a0, a1, a2, a3):
+        return dot(p, x0, a0), dot(p, x1, a1), dot(p, x2, a2), dot(p, x3, a3)
+
+    @callee_out_of_line
+    def rows4(w, row_bytes, r0, r1, n_in, xs, n, spare, bias, add, ys):
+        n_groups, left = n_in // values, n_in % values
+        x0, x1, x2, x3 = xs
+        y0, y1, y2, y3 = ys
+        for r in range(r0, r1):
+            p = w + r * row_bytes
+            a0 = a1 = a2 = a3 = zero_f32x16()
+            for g in range(n_groups):
+                q, o = p + g * n_bytes, g * prepared
+                prefetch_group(q, n_bytes)
+                a0, a1, a2, a3 = dots4(q, x0 + o, x1 + o, x2 + o, x3 + o, a0, a1, a2, a3)
+            if left:
+                end, o = row_end(p, row_bytes, n_in, spare), n_groups * prepared
+                a0 = tail(end, x0 + o, left, a0)
+                a1 = tail(end, x1 + o, left, a1)
+                a2 = tail(end, x2 + o, left, a2)
+                a3 = tail(end, x3 + o, left, a3)
+            result(y0 + 4 * r, sum_f32(a0), bias, r, add)
+            if n > 1:
+                result(y1 + 4 * r, sum_f32(a1), bias, r, add)
+            if n > 2:
+                result(y2 + 4 * r, sum_f32(a2), bias, r, add)
+            if n > 3:
+                result(y3 + 4 * r, sum_f32(a3), bias, r, add)
+
+    return rows1, rows4
+
+
+@callee
+def spaced(first, step, n):
+    """Four addresses `step` apart, the n-th repeated from there on."""
+    return (
+        first,
+        first + min(1, n - 1) * step,
+        first + min(2, n - 1) * step,
+        first + min(3, n - 1) * step,
+    )
+
+
+def kernels(group):
+    """Return gemv, multi and experts of a weight type."""
+    rows1, rows4 = row_loops(group)
+    values, prepared, prepare = group.values, group.prepared, group.prepare
+
+    @callee
+    def prepared_bytes(n_in):
+        return (n_in + values - 1) // values * prepared
+
+    @callee_out_of_line
+    def prepare_row(args, t, px, row):
+        """Transform input row t (into `row` if at all) and prepare it at px."""
+        n_in = word(args, GEMV.n_in)
+        prepare(input_row(args, GEMV, t, n_in, row), n_in, px)
+
+    def gemv(args, thread, n_threads):
+        if count(args, GEMV.n_rows) < 1:
+            return
+        n_in, n_out = word(args, GEMV.n_in), word(args, GEMV.n_out)
+        spare = word(args, GEMV.scratch) + thread * word(args, GEMV.scratch_stride)
+        px = spare + SPARE
+        if word(args, GEMV.reuse) == 0:
+            prepare_row(args, 0, px, px + prepared_bytes(n_in))
+        step = rows_per_claim(n_out, n_threads, 256)
+        while True:
+            r0 = atomic_add(word(args, GEMV.counter), 1) * step
+            if r0 >= n_out:
+                break
+            rows1(
+                word(args, GEMV.w),
+                word(args, GEMV.row_bytes),
+                r0,
+                min(n_out, r0 + step),
+                n_in,
+                px,
+                spare,
+                word(args, GEMV.bias),
+                word(args, GEMV.add),
+                word(args, GEMV.y),
+            )
+
+    def multi(args, thread, n_threads):
+        n, n_in, n_out = count(args, GEMV.n_rows), word(args, GEMV.n_in), word(args, GEMV.n_out)
+        spare = word(args, GEMV.scratch) + thread * word(args, GEMV.scratch_stride)
+        px, px_bytes, ldy = spare + SPARE, prepared_bytes(n_in), word(args, GEMV.ldy)
+        step = rows_per_claim(n_out, n_threads, 128)
+        per_batch = (n_out + step - 1) // step
+        batch = -1
+        if word(args, GEMV.reuse) and n <= MULTI_ROWS:
+            batch = 0
+        while True:
+            item = atomic_add(word(args, GEMV.counter), 1)
+            t0 = item // per_batch * MULTI_ROWS
+            if t0 >= n:
+                break
+            t1, r0 = min(n, t0 + MULTI_ROWS), item % per_batch * step
+            if batch != item // per_batch:
+                batch = item // per_batch
+                for t in range(t0, t1):
+                    row = px + MULTI_ROWS * px_bytes
+                    prepare_row(args, t, px + (t - t0) * px_bytes, row)
+            for t in range(t0, t1, PASS_ROWS):
+                rows4(
+                    word(args, GEMV.w),
+                    word(args, GEMV.row_bytes),
+                    r0,
+                    min(n_out, r0 + step),
+                    n_in,
+                    spaced(px + (t - t0) * px_bytes, px_bytes, t1 - t),
+                    t1 - t,
+                    spare,
+                    word(args, GEMV.bias),
+                    word(args, GEMV.add),
+                    spaced(word(args, GEMV.y) + t * ldy, ldy, t1 - t),
+                )
+
+    return {"gemv": gemv, "multi": multi}
