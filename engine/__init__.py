@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from engine.errors import StateFileError as StateFileError
     from engine.errors import TemplateError as TemplateError
     from engine.errors import UnsupportedModelError as UnsupportedModelError
+    from engine.gguf.split import piece_paths as piece_paths
     from engine.params import CompletionRequest as CompletionRequest
     from engine.params import ContextParams as ContextParams
     from engine.params import SamplingParams as SamplingParams
@@ -57,6 +58,7 @@ _HOME = {
     "Timings": "engine.server.events",
     "TokenProb": "engine.server.events",
     "UnsupportedModelError": "engine.errors",
+    "piece_paths": "engine.gguf.split",
 }
 
 __all__ = sorted(_HOME)  # noqa: PLE0605  (the table is the list)

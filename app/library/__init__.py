@@ -13,7 +13,7 @@ its metadata says comes from a function that the caller gives.
 
 from app.library.catalog import CatalogModel, read_catalog
 from app.library.models import FoundModel, Scan, described, scan
-from app.library.places import Place, all_places
+from app.library.places import Place
 from app.library.starter import fetch, install_wheel
 
 __all__ = [
@@ -21,7 +21,6 @@ __all__ = [
     "FoundModel",
     "Place",
     "Scan",
-    "all_places",
     "described",
     "fetch",
     "install_wheel",

@@ -22,7 +22,7 @@ class Place:
     is_added: bool = False
 
 
-def all_places(
+def places(
     models: Path,
     added: Iterable[str] = (),
     home: Path | None = None,

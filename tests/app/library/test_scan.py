@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from app.library import all_places, described, models, scan
-from app.library.places import Place
+from app.library import described, models, scan
+from app.library.places import Place, places
 from engine.gguf import piece_paths
 
 needs_links = pytest.mark.skipif(sys.platform == "win32", reason="links need rights on Windows")
@@ -38,7 +38,7 @@ def ollama(root, name, tag, content=b"GGUF", registry="registry.ollama.ai", sign
 def found(tmp_path, *added, **given):
     """Scan the places of a home folder under `tmp_path` and return the models by name."""
     given = {"environment": {}, "system": "linux", "home": tmp_path / "home"} | given
-    known = all_places(tmp_path / "own", [str(folder) for folder in added], **given)
+    known = places(tmp_path / "own", [str(folder) for folder in added], **given)
     inside = [place for place in known if place.path.is_relative_to(tmp_path)]
     result = scan(inside, piece_paths)
     assert len({each.name for each in result.models}) == len(result.models)
