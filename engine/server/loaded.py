@@ -4,6 +4,7 @@ The runtime fills these in (`engine.client`), and so do the scripted models of t
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -20,6 +21,9 @@ class Context(Protocol):
         self, tokens: Any, positions: Any = None, seq_ids: Any = 0, want: Any = "last"
     ) -> Any:
         """Return logits [n_wanted, n_vocab]; raise ContextFullError when no cell is free."""
+
+    def abort(self) -> None:
+        """Make the decode in progress, or else the next, raise RequestError. Any thread."""
 
     def save_sequence(self, seq_id: int, path: Any) -> Any:
         """Write one sequence to a file."""
@@ -40,7 +44,11 @@ class Vocab(Protocol):
 
 @dataclass
 class Loaded:
-    """A model ready to run. `make_sampler(request, previous)` goes on from `previous` if given."""
+    """A model ready to run, its memory for as many sequences as there are slots.
+
+    `make_sampler(request, previous)` goes on from `previous` if given; `adopted()` is entered by
+    the engine thread for as long as it runs steps; `n_batch` tokens at most go into one step.
+    """
 
     context: Context
     vocab: Vocab
@@ -50,4 +58,5 @@ class Loaded:
     n_ctx_slot: int
     n_batch: int
     stop_words: Sequence[str] = ()
+    adopted: Callable[[], AbstractContextManager[None]] = nullcontext
     close: Callable[[], None] = lambda: None

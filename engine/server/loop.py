@@ -58,6 +58,8 @@ class EngineLoop:
     def hear(self, mailbox: Mailbox) -> None:
         """Look at the wishes left in a mailbox as soon as possible."""
         self.queue.wake()
+        if self._scheduler is not None:
+            self._scheduler.interrupt(mailbox)
 
     def slots(self) -> list[SlotStatus]:
         """Return the state of every slot at once, also during a decode."""
@@ -74,8 +76,11 @@ class EngineLoop:
     def close(self) -> None:
         """End every request as cancelled, free the model, join the thread."""
         self.queue.close()
-        if threading.current_thread() is not self._thread:
-            self._thread.join()
+        if threading.current_thread() is self._thread:
+            return
+        if self._scheduler is not None:
+            self._scheduler.interrupt()
+        self._thread.join()
 
     # ------------------------------------------------------------- engine thread
 
@@ -89,7 +94,8 @@ class EngineLoop:
             self.error = as_engine_error(error)
         try:
             if self.loaded is not None:
-                self._serve(self.loaded)
+                with self.loaded.adopted():
+                    self._serve(self.loaded)
         finally:
             self.queue.close()
             self.is_ready.set()

@@ -6,19 +6,27 @@ that runs is ever pushed out for something new.
 
 import logging
 import secrets
+import threading
 from collections.abc import Callable, Sequence
 
-from engine.errors import ContextFullError, EngineError, MachineError
+from engine.errors import ContextFullError, EngineError, MachineError, RequestError
 from engine.params import RANDOM_SEED
 from engine.server.admission import free_idle, reuse_memory
 from engine.server.batch import Batch, Part
 from engine.server.loaded import Loaded
+from engine.server.mailbox import Mailbox
 from engine.server.metrics import Counters
 from engine.server.settle import Settler, as_engine_error
 from engine.server.slot import Slot, SlotState
 from engine.server.task import Task
 
 log = logging.getLogger(__name__)
+
+WORTH_ABORTING = 16  # tokens of a part; shorter steps end soon enough by themselves
+
+
+class _Aborted(Exception):
+    """The decode was stopped on purpose."""
 
 
 class Scheduler:
@@ -32,11 +40,27 @@ class Scheduler:
         self._loaded = loaded
         self._context = loaded.context
         self._settler = Settler(loaded, self.counters, on_release)
+        self._flight = threading.Lock()
+        self._in_flight = Batch()
+        self._is_abort_pending = False
 
     @property
     def is_busy(self) -> bool:
         """Return whether any slot has a request."""
         return any(not slot.is_idle for slot in self.slots)
+
+    def interrupt(self, mailbox: Mailbox | None = None) -> None:
+        """Stop the decode in progress if it reads a long piece for this request, or for anyone.
+
+        For any thread. What the decode was doing is done again for the others.
+        """
+        with self._flight:
+            for part in self._in_flight.parts:
+                is_meant = mailbox is None or (part.slot.task and part.slot.task.mailbox is mailbox)
+                if is_meant and len(part.tokens) > WORTH_ABORTING:
+                    self._is_abort_pending = True
+                    self._context.abort()
+                    return
 
     # ------------------------------------------------------------- launching
 
@@ -120,9 +144,11 @@ class Scheduler:
         n_max = self._loaded.n_batch
         while batch.parts:
             head, rest = batch.take(n_max)
-            tokens, positions, seq_ids, rows = head.arrays()
             try:
-                logits = self._context.decode(tokens, positions, seq_ids, want=rows)
+                logits = self._run(head)
+            except _Aborted:
+                self._undo(head)
+                return
             except (ContextFullError, MachineError) as error:
                 self._undo(head)
                 if free_idle(self.slots, self._context.memory):
@@ -140,6 +166,23 @@ class Scheduler:
             else:
                 self._settle(head, logits)
                 batch, n_max = rest, self._loaded.n_batch
+
+    def _run(self, batch: Batch) -> object:
+        """Decode a batch; raises _Aborted if `interrupt` stopped it, else what went wrong."""
+        tokens, positions, seq_ids, rows = batch.arrays()
+        with self._flight:
+            self._in_flight = batch
+        try:
+            return self._context.decode(tokens, positions, seq_ids, want=rows)
+        except RequestError as error:
+            # An abort that came too late for one decode stops the next: it stays pending.
+            if not self._is_abort_pending or isinstance(error, ContextFullError):
+                raise
+            self._is_abort_pending = False
+            raise _Aborted from error
+        finally:
+            with self._flight:
+                self._in_flight = Batch()
 
     def _undo(self, batch: Batch) -> None:
         """Take out of memory what a failed decode may have left there."""

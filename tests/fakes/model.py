@@ -5,6 +5,7 @@ and what a decode sees is exactly what memory holds, so a wrong reuse changes th
 """
 
 import random
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -84,7 +85,11 @@ class ScriptedContext:
         self.memory = ListMemory(n_cells)
         self.logits_of = logits_of
         self.decodes = []  # (tokens, positions, seq_ids, want) of each call that succeeded
+        self.aborted = threading.Event()
         self.before_decode = lambda tokens, seq_ids: None
+
+    def abort(self):
+        self.aborted.set()
 
     @property
     def n_tokens_decoded(self):
@@ -92,6 +97,9 @@ class ScriptedContext:
 
     def decode(self, tokens, positions=None, seq_ids=0, want="last"):
         self.before_decode(tokens, seq_ids)
+        if self.aborted.is_set():
+            self.aborted.clear()
+            raise RequestError("The decode was stopped.")
         before = {seq: list(held) for seq, held in self.memory.sequences.items()}
         rows = {}
         for row, (token, pos, seq) in enumerate(zip(tokens, positions, seq_ids, strict=True)):

@@ -131,6 +131,44 @@ def test_cancel_in_the_middle_of_a_long_prompt():
     assert context.n_tokens_decoded == 12
 
 
+def test_cancel_stops_a_long_decode_and_the_others_go_on():
+    client, context, gate = client_of(answering(STORY), n_slots=2, n_batch=64)
+    with client:
+        other = ask(client, "a>")
+        gate.step(3)
+        long = ask(client, "x" * 60 + ">")
+        while not any(len(part.tokens) > 16 for part in client._loop._scheduler._in_flight.parts):
+            gate.step(1)
+        long.cancel()
+        assert context.aborted.is_set()
+        gate.open()
+        assert long.result().timings.n_read == 0
+        assert other.result().text == STORY.decode()
+        assert ask(client, "b>", n_predict=3).result().text == "onc"
+
+
+def test_an_abort_that_comes_too_late_costs_nothing():
+    client, context, gate = client_of(answering(STORY), n_slots=1)
+    gate.open()
+    with client:
+        client.wait_until_ready()
+        context.abort()
+        client._loop._scheduler._is_abort_pending = True
+        assert ask(client, "a>").result().text == STORY.decode()
+
+
+def test_closing_stops_a_long_decode():
+    client, context, gate = client_of(answering(STORY), n_slots=1, n_batch=64)
+    long = ask(client, "x" * 60 + ">")
+    gate.wait()
+    client._loop.queue.close()
+    client._loop._scheduler.interrupt()
+    gate.open()
+    client.close()
+    assert long.result().stop_type == "cancelled"
+    assert context.decodes == []
+
+
 def test_cancelling_what_waits_ends_it_without_a_slot():
     client, context, gate = client_of(answering(STORY), n_slots=1)
     with client:
