@@ -29,8 +29,11 @@ def callee(fn: Callable) -> Callable:
 
 
 def callee_out_of_line(fn: Callable) -> Callable:
-    """Decorate a function that kernels call and the optimizer may keep as one copy."""
-    return njit(**OPTIONS)(fn)
+    """Decorate a function that kernels call and the optimizer may keep as one copy.
+
+    It says so aloud, because Numba hands the flags of an inlined caller on to what it calls.
+    """
+    return njit(forceinline=False, **OPTIONS)(fn)
 
 
 class Vec(types.Type):
