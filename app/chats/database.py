@@ -39,11 +39,14 @@ class ChatDatabase:
         self.path = path
         self._lock = threading.RLock()
         self._connection, self.notice = opened(path)
-        searching.add_functions(self._connection)
+        self._search_lock = threading.Lock()
+        self._reader: sqlite3.Connection | None = None  # so that no search holds up a write
 
     def close(self) -> None:
         """Close the file; every stored thing is already in it."""
-        with self._lock:
+        with self._search_lock, self._lock:
+            self._reader = self._reader or self._connection  # closed, and not opened again
+            self._reader.close()
             self._connection.close()
 
     def __enter__(self) -> Self:
@@ -227,8 +230,10 @@ class ChatDatabase:
 
     def search(self, text: str, limit: int = 50) -> list[searching.Hit]:
         """Return titles and messages that hold all words of `text`, the newest first."""
-        with self._lock, _refusals():
-            return searching.search(self._connection, text, limit)
+        with self._search_lock, _refusals():
+            if self._reader is None:
+                self._reader = searching.reader(self.path)
+            return searching.search(self._reader, text, limit)
 
     def recover(self) -> int:
         """Mark answers that a crash cut off as interrupted; returns how many. Call at start."""

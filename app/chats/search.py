@@ -3,6 +3,7 @@
 import re
 import sqlite3
 from dataclasses import dataclass
+from pathlib import Path
 
 from app.chats.conversation import storable
 
@@ -25,9 +26,12 @@ class Hit:
     when: float
 
 
-def add_functions(connection: sqlite3.Connection) -> None:
-    """Teach a connection the comparison that search uses for short words and titles."""
+def reader(path: Path) -> sqlite3.Connection:
+    """Return a connection that only reads and knows the comparison for short words and titles."""
+    connection = sqlite3.connect(path, timeout=5, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA query_only = ON")
     connection.create_function("holds", 2, _holds, deterministic=True)
+    return connection
 
 
 def search(connection: sqlite3.Connection, text: str, limit: int) -> list[Hit]:

@@ -1,5 +1,7 @@
 """Search finds parts of words in any script, in titles and messages, and marks them."""
 
+import threading
+
 import pytest
 
 from app.chats import ChatDatabase
@@ -98,3 +100,22 @@ def test_newest_first_within_the_limit(db):
     stored(db, "", *(f"same word {i}" for i in range(30)))
     hits = db.search("same word", limit=5)
     assert [hit.snippet for hit in hits] == [f"same word {i}" for i in (29, 28, 27, 26, 25)]
+
+
+def test_a_search_does_not_hold_up_a_write(db, monkeypatch):
+    conversation = stored(db, "", "text")
+    began, may_end = threading.Event(), threading.Event()
+
+    def slow(*_):
+        began.set()
+        assert may_end.wait(10)
+        return []
+
+    monkeypatch.setattr("app.chats.search.search", slow)
+    searching = threading.Thread(target=db.search, args=("text",))
+    searching.start()
+    assert began.wait(10)
+    db.add_message(conversation.id, None, "user", "written meanwhile")
+    may_end.set()
+    searching.join()
+    assert len(db.messages(conversation.id)) == 2

@@ -226,8 +226,9 @@ def test_places_where_nothing_can_be_stored(tmp_path):
 def test_a_closed_database_says_so(tmp_path):
     db = ChatDatabase(tmp_path / "chats.sqlite")
     db.close()
-    with pytest.raises(StorageError):
-        db.conversations()
+    for call in (db.conversations, lambda: db.search("x"), lambda: db.create_conversation("x")):
+        with pytest.raises(StorageError):
+            call()
 
 
 def test_a_backup_is_a_database_of_its_own(tmp_path):
