@@ -3,7 +3,7 @@
 _table: dict[str, str] = {}
 
 
-def tr(sentence: str, **values: object) -> str:
+def tr(sentence: str, /, **values: object) -> str:
     """Return `sentence` in the chosen language with its {placeholders} filled in."""
     translated = _table.get(sentence, sentence)
     return translated.format(**values) if values else translated

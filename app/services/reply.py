@@ -226,6 +226,7 @@ class Replies(QObject):
         record = {
             "stop_type": last.stop_type,
             "seed": last.seed,
+            "id_slot": last.id_slot,
             "truncated": last.truncated,
             "timings": timings_record(last.timings),
         }

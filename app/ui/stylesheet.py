@@ -13,15 +13,17 @@ QWidget { outline: 0; }
 QToolTip { background: $card; color: $text; border: 1px solid $line; padding: ${p4}px ${p8}px;
   border-radius: ${p4}px; }
 QMainWindow, #page { background: $background; }
-#sidebar { background: $sidebar; border: 0; border-right: 1px solid $line; }
-#inspector { background: $background; border: 0; border-left: 1px solid $line; }
+#sidebar { background: $sidebar; border: 0; }
+#inspector { background: $background; border: 0; }
+#inspector[overlaid="true"] { border-left: 1px solid $line; }
 #statusBar { background: $sidebar; border: 0; border-top: 1px solid $line; }
 #paneHeader { background: $background; border: 0; border-bottom: 1px solid $line; }
 #title { font-size: ${f14}px; font-weight: 600; color: $text; }
 #secondary { font-size: ${f12}px; color: $soft; }
 #section { font-size: ${f11}px; font-weight: 600; color: $muted; }
 #heading { font-size: ${f20}px; font-weight: 600; color: $text; }
-#subheading { font-size: ${f14}px; font-weight: 600; color: $text; }
+#cardTitle:disabled { color: $soft; }
+#subheading { font-size: ${f14}px; font-weight: 500; color: $text; }
 #errorTitle { font-weight: 600; color: $bad; }
 #code { font-family: "$code_face"; font-size: ${f12}px; }
 
@@ -51,8 +53,9 @@ QPushButton#quiet { background: transparent; border: 1px solid transparent; colo
 QPushButton#quiet:hover { color: $text; background: $own; }
 QPushButton#quiet:focus { border-color: $accent; color: $text; }
 QPushButton#quiet:disabled { color: $faint; }
-QPushButton#chip { background: $background; border: 1px solid $line; border-radius: ${p12}px;
-  color: $soft; font-size: ${f12}px; font-weight: 400; padding: ${p3}px ${p10}px; }
+QPushButton#chip { background: $background; border: 1px solid $line; border-radius: ${p11}px;
+  color: $soft; font-size: ${f12}px; font-weight: 400; padding: 0 ${p10}px;
+  min-height: ${p22}px; max-height: ${p22}px; }
 QPushButton#chip:hover { border-color: $faint; color: $text; }
 QPushButton#chip:focus { border-color: $accent; }
 QPushButton#preset { background: transparent; border: 1px solid $line; border-radius: ${p6}px;

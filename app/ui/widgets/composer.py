@@ -223,7 +223,7 @@ class Composer(QWidget):
         path = QPainterPath()
         path.addRoundedRect(box, radius, radius)
         painter.fillPath(path, theme.color("card"))
-        painter.setPen(QPen(theme.color("accent" if self.edit.hasFocus() else "line"), 1))
+        painter.setPen(QPen(theme.color("faint" if self.edit.hasFocus() else "line"), 1))
         painter.drawPath(path)
 
     def minimumSizeHint(self) -> QSize:

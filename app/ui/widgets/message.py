@@ -223,7 +223,7 @@ class MessageView(QWidget):
 
     def actions_top(self) -> int:
         """Return where the row of actions belongs, in pixels from the top."""
-        return self._content_height - theme.px(34)
+        return self._content_height - theme.px(28 if self.is_own() else 32)
 
     def _layout(self, first: int = 0) -> None:
         if not self._column:
@@ -249,7 +249,7 @@ class MessageView(QWidget):
         if self.is_own():
             left = self._left + self._column - width - 2 * x_pad
             self._bubble = QRectF(left, top, width + 2 * x_pad, bottom - top)
-        self._content_height = self._below(bottom) + theme.px(40)
+        self._content_height = self._below(bottom) + theme.px(30 if self.is_own() else 36)
 
     def _below(self, bottom: int) -> int:
         """Return the bottom edge of what follows the text: progress, notice, error."""
@@ -384,7 +384,7 @@ class MessageView(QWidget):
         painter.setPen(theme.color("accent"))
         painter.setBrush(Qt.BrushStyle.NoBrush)
         left = self._left - theme.px(10)
-        bar = QRectF(left, theme.px(10), theme.px(2), self._content_height - theme.px(50))
+        bar = QRectF(left, theme.px(10), theme.px(2), self._content_height - theme.px(44))
         painter.fillRect(bar, theme.color("accent"))
 
     def focusInEvent(self, event: QFocusEvent) -> None:

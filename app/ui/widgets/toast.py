@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QPoint, QTimer
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QWidget
 
 from app.strings import tr
@@ -13,8 +13,9 @@ from app.ui.widgets.controls import IconButton, button, label
 class Toast(QFrame):
     """Shows one sentence over its parent for some seconds; the newest replaces the last."""
 
-    def __init__(self, parent: QWidget) -> None:
+    def __init__(self, above: QWidget, parent: QWidget) -> None:
         super().__init__(parent)
+        self.above = above
         self.setObjectName("toast")
         self._undo: Callable[[], None] | None = None
         self.sentence = label("", "", self)
@@ -45,11 +46,11 @@ class Toast(QFrame):
         self._timer.start(round(1000 * (10 if undo else time_s)))
 
     def place(self) -> None:
-        """Stand at the bottom in the middle of the parent."""
-        parent = self.parentWidget()
+        """Stand in the middle just above `above`, the widget that must stay free."""
         self.adjustSize()
-        x = (parent.width() - self.width()) // 2
-        self.move(x, parent.height() - self.height() - theme.px(44))
+        corner = self.above.mapTo(self.parentWidget(), QPoint(0, 0))
+        x = corner.x() + (self.above.width() - self.width()) // 2
+        self.move(max(theme.px(8), x), corner.y() - self.height() - theme.px(10))
 
     def _on_undo(self) -> None:
         self.hide()

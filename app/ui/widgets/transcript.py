@@ -140,6 +140,11 @@ class Transcript(QAbstractScrollArea):
         if self._active is not None and self._active.id == message_id:
             self.row.set_figures(figures)
 
+    def set_reading_width(self, characters: int) -> None:
+        """Limit the lines to that many characters."""
+        self.reading_width = characters
+        self._place()
+
     def n_built(self) -> int:
         """Return how many messages are built as widgets now."""
         return len(self._views)
@@ -182,14 +187,14 @@ class Transcript(QAbstractScrollArea):
 
     def _column(self) -> tuple[int, int]:
         """Return left edge and width of the text, in pixels."""
-        room = self.viewport().width() - 2 * theme.px(22)
-        characters = self.reading_width or 72
-        width = max(theme.px(160), min(room, round(characters * theme.px(8.75))))
-        return (self.viewport().width() - width) // 2, width
+        whole = self.viewport().width()
+        width = self.column_width(whole)
+        return (whole - width) // 2, width
 
-    def column(self) -> tuple[int, int]:
-        """Return left edge and width of the text, in pixels, for whoever lines up with it."""
-        return self._column()
+    def column_width(self, whole: int) -> int:
+        """Return the width of the text on a page that is `whole` pixels wide."""
+        limit = round((self.reading_width or 72) * theme.px(8.75))
+        return max(theme.px(160), min(whole - 2 * theme.px(22), limit))
 
     def _place(self) -> None:
         """Build what is near the viewport, keep the line under the eye where it is."""

@@ -1,0 +1,175 @@
+"""Start and end of the program, in order.
+
+Start: options → application and theme → folders, settings, lock → conversations (answers that a
+crash cut off are marked) → the window is shown → engine, models and panels follow in the
+background. End: answers are stopped and stored → scans and jobs end → the engine thread is joined
+→ the database is closed → the lock is given back.
+"""
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from app.errors import AppError
+from app.paths import Paths, find_paths, resources_folder
+from app.strings import tr
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QApplication
+
+    from app.services.everything import Services
+    from app.ui.window import MainWindow
+
+
+def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="inglenook", description="Talk with a model, here.")
+    parser.add_argument("file", nargs="?", help="a model (.gguf) to open")
+    parser.add_argument("--data-dir", type=Path, help="keep everything in this folder")
+    parser.add_argument("--model", type=Path, help="a model to load")
+    parser.add_argument("--prompt", help="send this text when the model is ready")
+    parser.add_argument("--screenshot", type=Path, help="save a picture of the window, then end")
+    parser.add_argument("--quit-after", type=float, metavar="S", help="end after S seconds")
+    parser.add_argument("--offscreen", action="store_true", help="use no display")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program until its window is closed; returns the exit code."""
+    options = parse_options(sys.argv[1:] if arguments is None else arguments)
+    if options.offscreen:
+        os.environ["QT_QPA_PLATFORM"] = "offscreen"
+    application = make_application()
+    paths = find_paths(options.data_dir)
+    try:
+        paths.make()
+    except AppError as error:
+        return refuse(str(error))
+    from app.services.one_instance import OneInstance
+
+    instance = OneInstance(paths.state)
+    is_first = instance.claim()
+    wanted = str((options.file and Path(options.file).resolve()) or "")
+    if not is_first and not options.offscreen and instance.hand_over(wanted):
+        return 0
+    try:
+        services = make_services(paths)
+    except AppError as error:
+        return refuse(str(error))
+    window = open_window(application, services)
+    instance.asked.connect(lambda file: _raise(window, file))
+    from app.services.errand import Errand
+
+    errand = Errand(window, options)
+    errand.start()
+    code = application.exec()
+    services.close()
+    instance.close()
+    return code
+
+
+def make_application() -> "QApplication":
+    """Return the application with its names and its look; the appearance follows the system."""
+    from PySide6.QtCore import Qt
+    from PySide6.QtGui import QGuiApplication
+    from PySide6.QtWidgets import QApplication
+
+    QGuiApplication.setHighDpiScaleFactorRoundingPolicy(
+        Qt.HighDpiScaleFactorRoundingPolicy.PassThrough
+    )
+    application = QApplication.instance() or QApplication(["inglenook"])
+    application.setApplicationName("Inglenook")
+    application.setOrganizationName("Inglenook")
+    application.setDesktopFileName("inglenook")
+    assert isinstance(application, QApplication)
+    return application
+
+
+def make_services(paths: Paths, make_client: Callable[..., Any] | None = None) -> "Services":
+    """Open everything below the window; raises AppError when the folder refuses."""
+    from app.chats.database import ChatDatabase
+    from app.presets import Presets
+    from app.services.chats import Chats
+    from app.services.engine_service import EngineService
+    from app.services.everything import Services
+    from app.services.jobs import Jobs
+    from app.services.library import Library
+    from app.services.reply import Replies
+    from app.settings import Settings
+
+    settings = Settings.load(paths.settings)
+    database = ChatDatabase(paths.chats)
+    database.recover()
+    jobs = Jobs()
+    engine = EngineService(jobs, make_client)
+    replies = Replies(database, engine)
+    return Services(
+        paths=paths,
+        settings=settings,
+        database=database,
+        jobs=jobs,
+        engine=engine,
+        replies=replies,
+        chats=Chats(database, replies),
+        library=Library(jobs, paths.models),
+        presets=Presets(resources_folder() / "presets", paths.presets),
+    )
+
+
+def open_window(application: "QApplication", services: "Services") -> "MainWindow":
+    """Show the window with the person's look and the last conversation."""
+    from app.ui.theme import theme
+    from app.ui.window import MainWindow
+
+    settings = services.settings
+    theme.start(application, settings["theme"], settings["zoom"] / 100)
+    window = MainWindow(services)
+    window.closed.connect(application.quit)
+    known = {conversation.id for conversation in services.database.conversations()}
+    if settings["last_conversation"] in known:
+        window.open_conversation(settings["last_conversation"])
+    window.show()
+    report_errors(services.paths.logs, window)
+    if settings.notice:
+        window.say(settings.notice, None)
+    return window
+
+
+def report_errors(logs: Path, window: "MainWindow") -> None:
+    """Write what nobody caught to a file and say so in the window, instead of dying silently."""
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        text = "".join(traceback.format_exception(kind, error, trace))
+        sys.stderr.write(text)
+        try:
+            with open(logs / "errors.log", "a", encoding="utf-8") as file:
+                file.write(text + "\n")
+        except OSError as full:
+            sys.stderr.write(f"{full}\n")
+        window.say(tr("Something went wrong in the program; the report is in the logs."), None)
+
+    sys.excepthook = hook
+
+
+def refuse(sentence: str) -> int:
+    """Say why the program cannot start, and return its exit code."""
+    from PySide6.QtWidgets import QMessageBox
+
+    sys.stderr.write(f"error: {sentence}\n")
+    if os.environ.get("QT_QPA_PLATFORM") != "offscreen":
+        QMessageBox.critical(None, "Inglenook", sentence)
+    return 1
+
+
+def _raise(window: "MainWindow", file: str) -> None:
+    window.setWindowState(window.windowState() & ~window.windowState().WindowMinimized)
+    window.show()
+    window.raise_()
+    window.activateWindow()
+    if file:
+        window.load_model(Path(file))

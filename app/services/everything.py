@@ -1,0 +1,40 @@
+"""Everything the window is built on, made once at start and ended in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from app.chats.database import ChatDatabase
+    from app.paths import Paths
+    from app.presets import Presets
+    from app.services.chats import Chats
+    from app.services.engine_service import EngineService
+    from app.services.jobs import Jobs
+    from app.services.library import Library
+    from app.services.reply import Replies
+    from app.settings import Settings
+
+
+@dataclass
+class Services:
+    """The parts below the window."""
+
+    paths: Paths
+    settings: Settings
+    database: ChatDatabase
+    jobs: Jobs
+    engine: EngineService
+    replies: Replies
+    chats: Chats
+    library: Library
+    presets: Presets
+
+    def close(self) -> None:
+        """Stop answers, store them, end the engine and every thread, close the files."""
+        self.replies.stop_all()
+        self.library.close()
+        self.jobs.close()
+        self.engine.close()
+        self.database.close()

@@ -1,0 +1,461 @@
+"""One pane: the head, the transcript or the welcome card, and the composer of a conversation."""
+
+from collections.abc import Callable
+from typing import Any
+
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QGuiApplication, QResizeEvent
+from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
+
+from app.chats.conversation import Conversation, Message
+from app.errors import AppError
+from app.services.everything import Services
+from app.services.figures import rows, speed, summary
+from app.strings import count, tr
+from app.ui.markdown import parse
+from app.ui.theme import theme
+from app.ui.widgets.composer import Composer
+from app.ui.widgets.details_popup import DetailsPopup
+from app.ui.widgets.header import PaneHeader
+from app.ui.widgets.message import Reading
+from app.ui.widgets.pane_parts import Banner, EmptyPage, SystemPrompt
+from app.ui.widgets.transcript import Transcript
+from app.ui.widgets.welcome import Welcome
+
+_EXACT_CHARACTERS = 20_000  # longer drafts are counted by estimate while typing
+
+
+class ChatPane(QWidget):
+    """Shows one conversation, or an empty page that becomes one with the first message.
+
+    Signals:
+        opened(int): another conversation is on show; 0 for a new one.
+        said(str, object): a short line for the person, with a way back or None.
+        link_wanted(str): a link was clicked.
+        model_wanted(): the model chip was pressed.
+    """
+
+    opened = Signal(int)
+    said = Signal(str, object)
+    link_wanted = Signal(str)
+    model_wanted = Signal()
+
+    def __init__(self, services: Services, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("page")
+        self.services = services
+        self.conversation: Conversation | None = None
+        self.params: dict[str, Any] = {}
+        self._editing: Message | None = None
+        self._n_used = 0
+        self._live = ""
+        self.header = PaneHeader(self)
+        self.transcript = Transcript(self)
+        self.transcript.describe = self._describe
+        self.welcome = Welcome(self)
+        self.empty = EmptyPage(self)
+        self.pages = QStackedWidget(self)
+        for page in (self.empty, self.transcript, self.welcome):
+            self.pages.addWidget(page)
+        self.system = SystemPrompt(self)
+        self.banner = Banner(self)
+        self.composer = Composer(self)
+        self._count_later = QTimer(self)
+        self._count_later.setSingleShot(True)
+        self._count_later.setInterval(150)
+        self._count_later.timeout.connect(self._show_figures)
+        self._arrange()
+        self._connect()
+        self.open(None)
+
+    def _arrange(self) -> None:
+        box = QVBoxLayout(self)
+        box.setContentsMargins(0, 0, 0, 0)
+        box.setSpacing(0)
+        box.addWidget(self.header)
+        box.addWidget(self.pages, 1)
+        self._foot = QVBoxLayout()
+        self._foot.setSpacing(theme.px(8))
+        for widget in (self.system, self.banner, self.composer):
+            self._foot.addWidget(widget)
+        box.addLayout(self._foot)
+        self._fit_foot()
+
+    def _connect(self) -> None:
+        replies, chats, engine = self.services.replies, self.services.chats, self.services.engine
+        self.composer.sent.connect(self.send)
+        self.composer.stopped.connect(self.stop)
+        self.composer.draft_changed.connect(self._keep_draft)
+        self.composer.text_changed.connect(self._count_later.start)
+        self.composer.recalled.connect(self.edit_question)
+        self.composer.system_wanted.connect(self.system.toggle)
+        self.system.changed.connect(self._keep_system)
+        self.banner.cancelled.connect(self._end_editing)
+        self.header.renamed.connect(self._rename)
+        self.header.model_wanted.connect(self.model_wanted)
+        self.transcript.action.connect(self.act)
+        self.transcript.sibling.connect(self._go_to_sibling)
+        self.transcript.link_activated.connect(self.link_wanted)
+        chats.added.connect(self._on_added)
+        chats.branched.connect(self._on_branched)
+        replies.text_came.connect(self._on_text)
+        replies.reading.connect(self._on_reading)
+        replies.measured.connect(self._on_measured)
+        replies.settled.connect(self._on_settled)
+        engine.changed.connect(self.show_engine)
+        theme.changed.connect(self._fit_foot)
+
+    # ------------------------------------------------------------ opening
+
+    @property
+    def conversation_id(self) -> int:
+        """Return the id of the conversation on show, 0 for a new one."""
+        return self.conversation.id if self.conversation else 0
+
+    def open(self, conversation_id: int | None, message_id: int | None = None) -> None:
+        """Show a conversation from its end or at a message; None is a new, empty one."""
+        self.composer.flush_draft()
+        self._end_editing(restore=False)
+        database = self.services.database
+        self.conversation = database.conversation(conversation_id) if conversation_id else None
+        self.params = dict(self.conversation.params) if self.conversation else self._fresh_params()
+        if self.conversation and message_id:
+            self._go_to_branch_of(message_id)
+        self.composer.set_text(self.conversation.draft if self.conversation else "")
+        self.system.set_text(self.params.get("system", ""))
+        self._load_branch()
+        if message_id:
+            self.transcript.go_to_message(message_id)
+        self.header.set_title(self.conversation.title if self.conversation else "")
+        self.show_engine()
+        self.opened.emit(self.conversation_id)
+
+    def _fresh_params(self) -> dict[str, Any]:
+        preset = self.services.presets.find(self.services.settings["preset"])
+        return {"sampling": dict(preset.sampling) if preset else {}}
+
+    def _go_to_branch_of(self, message_id: int) -> None:
+        database = self.services.database
+        if all(m.id != message_id for m in database.branch(self.conversation_id)):
+            leaf = database.newest_leaf(message_id)
+            self.conversation = database.update_conversation(self.conversation_id, leaf_id=leaf)
+
+    def _load_branch(self) -> None:
+        database = self.services.database
+        messages = database.branch(self.conversation_id) if self.conversation else []
+        running = self.services.replies.running.get(self.conversation_id)
+        self._n_used = _tokens_used(messages)
+        self.transcript.set_messages(messages)
+        if running is not None:
+            message = self.transcript.message(running.message.id)
+            stored = len(message.text) if message else 0
+            self.transcript.append_text(running.message.id, running.text()[stored:])
+            if not running.text():
+                self.transcript.set_reading(running.message.id, Reading())
+        self._show_page()
+        self._show_running()
+
+    def _show_page(self) -> None:
+        if self.transcript.messages:
+            self.pages.setCurrentWidget(self.transcript)
+        elif self.services.engine.state in ("empty", "failed") and not self.services.engine.path:
+            self.pages.setCurrentWidget(self.welcome)
+        else:
+            self.empty.show_engine(self.services.engine)
+            self.pages.setCurrentWidget(self.empty)
+
+    def show_engine(self) -> None:
+        """Show which model answers and whether anything can be sent."""
+        engine = self.services.engine
+        words = {"empty": tr("Choose a model"), "loading": tr("Loading {name}…", name=engine.name)}
+        self.header.set_model(words.get(engine.state, engine.name or tr("Choose a model")))
+        reasons = {
+            "empty": tr("Choose a model first."),
+            "failed": tr("The model could not be loaded: {why}", why=engine.error),
+        }
+        self.composer.block(reasons.get(engine.state, ""))
+        self._show_page()
+        self._show_figures()
+
+    # ------------------------------------------------------------ acts
+
+    def send(self, text: str) -> None:
+        """Send a message; the first one makes the conversation."""
+        editing, self._editing = self._editing, None
+        self.banner.hide()
+        if self.conversation is None:
+            self.conversation = self._try(lambda: self.services.chats.start(params=self.params))
+            if self.conversation is None:
+                self.composer.set_text(text)
+                return
+            self.opened.emit(self.conversation_id)
+        if editing is not None:
+            self._try(lambda: self.services.chats.edit(editing, text))
+        else:
+            self._try(lambda: self.services.chats.ask(self.conversation_id, text))
+        self._keep_draft("")
+        self._refresh_conversation()
+
+    def stop(self) -> None:
+        """Stop the answer of this pane and keep what came."""
+        self.services.chats.stop(self.conversation_id)
+
+    def is_running(self) -> bool:
+        """Tell whether an answer of this pane runs."""
+        return self.services.replies.is_running(self.conversation_id)
+
+    def act(self, key: str, message: Message) -> None:
+        """Do what a button under a message says."""
+        chats = self.services.chats
+        acts: dict[str, Callable[[], Any]] = {
+            "message.copy": lambda: self._copy(self.transcript.text_of(message)),
+            "message.edit": lambda: self._begin_editing(message),
+            "message.regenerate": lambda: self._when_idle(lambda: chats.regenerate(message)),
+            "message.continue": lambda: self._when_idle(lambda: chats.resume(message)),
+            "message.branch": lambda: self._branch_from(message),
+            "message.details": lambda: self._show_details(message),
+            "message.delete": lambda: self._delete_message(message),
+        }
+        if key in acts:
+            self._try(acts[key])
+
+    def act_on_last(self, key: str) -> None:
+        """Do an act on the last answer, for the keys that work anywhere."""
+        answers = [m for m in self.transcript.messages if m.role == "assistant"]
+        if answers:
+            self.act(key, answers[-1])
+
+    def edit_question(self) -> None:
+        """Edit the last question."""
+        questions = [m for m in self.transcript.messages if m.role == "user"]
+        if questions:
+            self._begin_editing(questions[-1])
+
+    def copy_last_code(self) -> None:
+        """Copy the last code block of the conversation."""
+        for message in reversed(self.transcript.messages):
+            blocks = [b for b in parse(self.transcript.text_of(message)) if b.kind == "code"]
+            if blocks:
+                self._copy(blocks[-1].text)
+                return
+
+    def step_version(self, step: int) -> None:
+        """Show another version of the last message."""
+        if self.transcript.messages:
+            self._go_to_sibling(self.transcript.messages[-1], step)
+
+    def change_sampling(self, values: dict[str, Any], replace: bool = False) -> None:
+        """Use other sampling values from the next token on, and in later answers here."""
+        known = {} if replace else self.params.get("sampling", {})
+        self.params = {**self.params, "sampling": {**known, **values}}
+        if self.conversation is None:
+            return
+        chats, conversation_id = self.services.chats, self.conversation_id
+        if replace:
+            self._try(lambda: chats.change(conversation_id, params=self.params))
+        self._try(lambda: chats.change_sampling(conversation_id, values))
+        self._refresh_conversation()
+
+    def copy_selection(self) -> None:
+        """Copy the selected text of the transcript."""
+        self._copy(self.transcript.pointer.selected_text())
+
+    def set_reading_width(self, characters: int) -> None:
+        """Limit the lines of an answer to that many characters."""
+        self.transcript.set_reading_width(characters)
+        self._fit_foot()
+
+    def _when_idle(self, act: Callable[[], Any]) -> None:
+        if not self.composer.blocked and not self.is_running():
+            act()
+
+    def _branch_from(self, message: Message) -> None:
+        leaf = self.conversation.leaf_id if self.conversation else None
+        conversation_id = self.conversation_id
+        self.services.chats.branch_from(message)
+        self.composer.edit.setFocus()
+
+        def back() -> None:
+            self.services.chats.change(conversation_id, leaf_id=leaf)
+            self._on_branched(conversation_id)
+
+        self.said.emit(tr("Your next message starts another branch here."), back)
+
+    def _delete_message(self, message: Message) -> None:
+        self.services.chats.trash_message(message)
+        undo = lambda: self._try(lambda: self.services.chats.restore_message(message))  # noqa: E731
+        self.said.emit(tr("The message and what follows it are deleted."), undo)
+
+    def _go_to_sibling(self, message: Message, step: int) -> None:
+        if not self.is_running():
+            self._try(lambda: self.services.chats.go_to_sibling(message, step))
+
+    def _show_details(self, message: Message) -> None:
+        known = rows(message.record) or [(tr("Written"), tr("by you"))]
+        popup = DetailsPopup(tr("How this answer was made"), known, self)
+        popup.open_at(self.transcript.row.mapToGlobal(self.transcript.row.rect().topLeft()))
+
+    def _begin_editing(self, message: Message) -> None:
+        self._editing = message
+        self.composer.set_text(self.transcript.text_of(message))
+        self.composer.edit.setFocus()
+        own = message.role == "user"
+        self.banner.say(
+            tr("Editing your message makes another version of it.")
+            if own
+            else tr("Editing the answer makes another version of it.")
+        )
+
+    def _end_editing(self, restore: bool = True) -> None:
+        if self._editing is not None:
+            self._editing = None
+            if restore:
+                self.composer.set_text("")
+        self.banner.hide()
+
+    def _rename(self, title: str) -> None:
+        if self.conversation is not None:
+            self._try(lambda: self.services.chats.change(self.conversation_id, title=title))
+            self._refresh_conversation()
+
+    def _keep_draft(self, text: str) -> None:
+        if self.conversation is None or self._editing is not None:
+            return
+        if text != self.conversation.draft:
+            self._try(lambda: self.services.chats.change(self.conversation_id, draft=text))
+            self.conversation = self.services.database.conversation(self.conversation_id)
+
+    def _keep_system(self, text: str) -> None:
+        self.params = {**self.params, "system": text}
+        if self.conversation is not None:
+            self._try(lambda: self.services.chats.change(self.conversation_id, params=self.params))
+
+    def _copy(self, text: str) -> None:
+        if text:
+            QGuiApplication.clipboard().setText(text)
+            self.said.emit(tr("Copied."), None)
+
+    def _try(self, act: Callable[[], Any]) -> Any:
+        """Do something that the disk may refuse; the reason is then shown."""
+        try:
+            return act()
+        except AppError as error:
+            self.said.emit(str(error), None)
+            return None
+
+    # ------------------------------------------------------------ what happens
+
+    def _refresh_conversation(self) -> None:
+        if self.conversation is not None:
+            self.conversation = self.services.database.conversation(self.conversation_id)
+            self.header.set_title(self.conversation.title)
+
+    def _on_added(self, conversation_id: int, message: Message) -> None:
+        if conversation_id != self.conversation_id:
+            return
+        self.pages.setCurrentWidget(self.transcript)
+        self.transcript.add_message(message)
+        if message.state == "running":
+            self.transcript.set_reading(message.id, Reading())
+        self._live = ""
+        self._refresh_conversation()
+        self._show_running()
+
+    def _on_branched(self, conversation_id: int) -> None:
+        if conversation_id == self.conversation_id:
+            self._refresh_conversation()
+            self._load_branch()
+
+    def _on_text(self, conversation_id: int, message_id: int, text: str) -> None:
+        if conversation_id == self.conversation_id:
+            self.transcript.append_text(message_id, text)
+
+    def _on_reading(self, conversation_id: int, message_id: int, progress: Any) -> None:
+        if conversation_id == self.conversation_id:
+            self._n_used = progress.n_prompt
+            reading = Reading(
+                progress.n_prompt, progress.n_cached, progress.n_read, progress.elapsed_ms
+            )
+            self.transcript.set_reading(message_id, reading)
+
+    def _on_measured(
+        self, conversation_id: int, message_id: int, n_tokens: int, rate: float
+    ) -> None:
+        if conversation_id == self.conversation_id:
+            self._live = tr("{n} tokens · {rate}/s", n=count(n_tokens), rate=speed(rate))
+            self.transcript.set_figures(message_id, self._live)
+            self._show_ring(self._n_used + n_tokens)
+
+    def _on_settled(self, conversation_id: int, message: Message) -> None:
+        if conversation_id != self.conversation_id:
+            return
+        self.transcript.update_message(message)
+        self._n_used = _tokens_used(self.transcript.messages)
+        if message.state == "running":
+            self.transcript.set_reading(message.id, Reading())
+        self._refresh_conversation()
+        self._show_running()
+        self._show_figures()
+        self._announce(message)
+
+    def _announce(self, message: Message) -> None:
+        """Tell a screen reader that an answer is there, or that it failed."""
+        if not QAccessible.isActive() or message.state == "running":
+            return
+        error = message.record.get("error", {}).get("message", "")
+        event = QAccessibleAnnouncementEvent(self.transcript, error or message.text)
+        if error:
+            event.setPoliteness(QAccessible.AnnouncementPoliteness.Assertive)
+        QAccessible.updateAccessibility(event)
+
+    # ------------------------------------------------------------ figures
+
+    def _describe(self, message: Message) -> tuple[tuple[int, int], str]:
+        """Return what the row under a message shows: its place among versions, its figures."""
+        if message.state == "running":
+            return (1, 1), self._live
+        versions = [version.id for version in self.services.database.siblings(message.id)]
+        place = versions.index(message.id) + 1 if message.id in versions else 1
+        return (place, max(1, len(versions))), summary(message.record)
+
+    def _show_running(self) -> None:
+        self.composer.set_running(self.is_running())
+
+    def _show_figures(self) -> None:
+        text, engine = self.composer.text(), self.services.engine
+        exact = engine.n_tokens(text) if len(text) <= _EXACT_CHARACTERS else None
+        n_tokens = exact if exact is not None else len(text) // 4
+        mark = "" if exact is not None else "≈ "
+        line = tr("{mark}{n} tokens", mark=mark, n=count(n_tokens))
+        if engine.n_ctx:
+            left = max(0, engine.n_ctx - self._n_used - n_tokens)
+            line += tr(" · {n} left", n=count(left))
+        self.composer.set_figures(line)
+        self._show_ring(self._n_used)
+
+    def _show_ring(self, n_used: int) -> None:
+        n_ctx = self.services.engine.n_ctx
+        self.header.ring.setVisible(bool(n_ctx))
+        if n_ctx:
+            words = tr("{n} of {all} tokens of context", n=count(n_used), all=count(n_ctx))
+            self.header.ring.set_usage(n_used / n_ctx, words)
+
+    # ------------------------------------------------------------ layout
+
+    def _fit_foot(self) -> None:
+        width = self.transcript.column_width(self.width())
+        side = max(theme.px(10), (self.width() - width) // 2 - theme.px(14))
+        self._foot.setContentsMargins(side, theme.px(4), side, theme.px(14))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit_foot()
+
+
+def _tokens_used(messages: list[Message]) -> int:
+    """Return the tokens that the branch took when it was last read and written."""
+    for message in reversed(messages):
+        timings = message.record.get("timings")
+        if timings:
+            return int(timings["n_prompt"]) + int(timings["n_generated"])
+    return 0

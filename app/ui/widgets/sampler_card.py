@@ -1,0 +1,263 @@
+"""One stage of the sampling chain as a card: what it does, its sliders, its numbers."""
+
+from collections.abc import Callable
+from typing import Any
+
+from PySide6.QtCore import QRectF, Qt, Signal
+from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+
+from app.strings import tr
+from app.ui.theme import theme
+from app.ui.widgets.controls import Slider, button, label
+
+# The value at which a parameter has no effect; a sampler is off when its first one is there.
+OFF = {
+    "repeat_penalty": 1.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+    "dry_multiplier": 0.0,
+    "top_n_sigma": -1.0,
+    "top_k": 0,
+    "typical_p": 1.0,
+    "top_p": 1.0,
+    "min_p": 0.0,
+    "xtc_probability": 0.0,
+}
+TITLES = {
+    "penalties": "Penalties",
+    "dry": "DRY",
+    "top_n_sigma": "Top-n-sigma",
+    "top_k": "Top-k",
+    "typ_p": "Typical",
+    "top_p": "Top-p",
+    "min_p": "Min-p",
+    "xtc": "XTC",
+    "temperature": "Temperature",
+    "mirostat": "Mirostat",
+    "adaptive_p": "Adaptive-p",
+}
+PARAMETERS = {
+    "repeat_penalty": "Repetition",
+    "repeat_last_n": "Look back",
+    "presence_penalty": "Presence",
+    "frequency_penalty": "Frequency",
+    "dry_multiplier": "Strength",
+    "dry_base": "Growth",
+    "dry_allowed_length": "Allowed length",
+    "dry_penalty_last_n": "Look back",
+    "xtc_probability": "Probability",
+    "xtc_threshold": "Threshold",
+    "dynatemp_range": "Range",
+    "dynatemp_exponent": "Curve",
+    "mirostat_tau": "Surprise",
+    "mirostat_eta": "Learning rate",
+}
+
+
+def shown(value: float, step: float) -> str:
+    """Return a number with as many digits as its step has."""
+    if step >= 1 and float(value).is_integer():
+        return str(int(value))
+    digits = len(f"{step:.6f}".rstrip("0").partition(".")[2])
+    return f"{value:.{max(2, digits)}f}"
+
+
+class ValueRow(QWidget):
+    """Slider and number box of one parameter, kept in step.
+
+    Signals:
+        changed(str, object): key and value that the person chose; None means the default.
+    """
+
+    changed = Signal(str, object)
+
+    def __init__(self, parameter: Any, title: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.parameter = parameter
+        self.value = parameter.default
+        low, high = float(parameter.min), float(parameter.max)
+        self.slider = Slider(low, high, float(parameter.step), float(parameter.default), self)
+        self.slider.setAccessibleName(title)
+        self.slider.setAccessibleDescription(tr(parameter.help))
+        self.slider.setToolTip(tr(parameter.help))
+        self.box = QLineEdit(self)
+        self.box.setObjectName("value")
+        self.box.setAccessibleName(tr("{name}, number", name=title))
+        self.box.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.box.setToolTip(tr(parameter.help))
+        self.slider.moved.connect(self._on_moved)
+        self.slider.reset.connect(lambda: self.changed.emit(parameter.key, None))
+        self.box.editingFinished.connect(self._on_typed)
+        self.set_value(parameter.default)
+
+    def set_value(self, value: float) -> None:
+        """Show a value; nothing is emitted."""
+        self.value = value
+        self.slider.set_value(float(value))
+        self.box.setText(shown(value, float(self.parameter.step)))
+        metrics = self.box.fontMetrics()
+        width = metrics.horizontalAdvance(self.box.text()) + theme.px(22)
+        self.box.setFixedWidth(max(theme.px(40), width))
+
+    def is_changed(self) -> bool:
+        """Tell whether the value differs from the default."""
+        return bool(abs(float(self.value) - float(self.parameter.default)) > 1e-9)
+
+    def is_off(self) -> bool:
+        """Tell whether the value has no effect."""
+        off = OFF.get(self.parameter.key)
+        if self.parameter.key == "top_n_sigma":
+            return self.value <= 0
+        return off is not None and abs(float(self.value) - off) < 1e-9
+
+    def _on_moved(self, value: float) -> None:
+        whole = isinstance(self.parameter.default, int)
+        chosen = round(value) if whole else value
+        self.set_value(chosen)
+        self.changed.emit(self.parameter.key, chosen)
+
+    def _on_typed(self) -> None:
+        text = self.box.text().strip().replace(",", ".")
+        try:
+            value = float(text)
+        except ValueError:
+            self.set_value(self.value)
+            return
+        value = min(float(self.parameter.max), max(float(self.parameter.min), value))
+        chosen = round(value) if isinstance(self.parameter.default, int) else value
+        if chosen != self.value:
+            self.set_value(chosen)
+            self.changed.emit(self.parameter.key, chosen)
+        else:
+            self.set_value(self.value)
+
+
+class SamplerCard(QFrame):
+    """A sampler: its title, its first number, and the rest behind a fold.
+
+    Signals:
+        changed(str, object): key and value; None means back to the default.
+    """
+
+    changed = Signal(str, object)
+
+    def __init__(self, sampler: Any, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("card")
+        self.sampler = sampler
+        self.title_text = tr(TITLES.get(sampler.name, sampler.name))
+        self.setAccessibleName(self.title_text)
+        self._is_open = False
+        self._shows_more = False
+        self.rows = [self._row(parameter, i) for i, parameter in enumerate(sampler.parameters)]
+        self.title = label(self.title_text, "subheading", self)
+        self.help = label(tr(sampler.help), "secondary", self)
+        self.help.setWordWrap(True)
+        self.off = button(tr("off"), "quiet", tr("Switch {name} on", name=self.title_text), self)
+        self.off.clicked.connect(self._open)
+        self.more = button(tr("More"), "quiet", tr("More settings of {name}", name=self.title_text))
+        self.more.clicked.connect(self._toggle_more)
+        self._arrange()
+
+    def _row(self, parameter: Any, place: int) -> ValueRow:
+        title = tr(PARAMETERS.get(parameter.key, self.title_text))
+        row = ValueRow(parameter, title if place else self.title_text, self)
+        row.changed.connect(self.changed)
+        row.changed.connect(self._refresh)
+        return row
+
+    def _arrange(self) -> None:
+        box = QVBoxLayout(self)
+        box.setContentsMargins(theme.px(12), theme.px(7), theme.px(12), theme.px(9))
+        box.setSpacing(theme.px(3))
+        head = QHBoxLayout()
+        head.setSpacing(theme.px(8))
+        head.addWidget(self.title)
+        head.addStretch(1)
+        head.addWidget(self.off)
+        head.addWidget(self.rows[0].box)
+        head.addSpacing(theme.px(14))
+        box.addLayout(head)
+        box.addWidget(self.help)
+        box.addWidget(self.rows[0].slider)
+        self._extra: list[QWidget] = []
+        for row in self.rows[1:]:
+            box.addWidget(self._extra_row(row))
+        if self.rows[1:]:
+            box.addWidget(self.more, 0, Qt.AlignmentFlag.AlignLeft)
+        else:
+            self.more.setParent(self)
+            self.more.hide()
+        self._refresh()
+
+    def _extra_row(self, row: ValueRow) -> QWidget:
+        holder = QWidget(self)
+        column = QVBoxLayout(holder)
+        column.setContentsMargins(0, theme.px(4), 0, 0)
+        column.setSpacing(theme.px(2))
+        head = QHBoxLayout()
+        title = label(tr(PARAMETERS.get(row.parameter.key, row.parameter.key)), "secondary")
+        head.addWidget(title)
+        head.addStretch(1)
+        head.addWidget(row.box)
+        column.addLayout(head)
+        column.addWidget(row.slider)
+        self._extra.append(holder)
+        return holder
+
+    def show_values(self, value_of: Callable[[str], Any]) -> None:
+        """Show the value of every parameter; nothing is emitted."""
+        for row in self.rows:
+            row.set_value(value_of(row.parameter.key))
+        self._refresh()
+
+    def is_off(self) -> bool:
+        """Tell whether this stage has no effect now."""
+        switches = [row for row in self.rows if row.parameter.key in OFF]
+        return bool(switches) and all(row.is_off() for row in switches)
+
+    def is_changed(self) -> bool:
+        """Tell whether any number differs from its default."""
+        return any(row.is_changed() for row in self.rows)
+
+    def _open(self) -> None:
+        self._is_open = True
+        self._refresh()
+        self.rows[0].slider.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _toggle_more(self) -> None:
+        self._shows_more = not self._shows_more
+        self._refresh()
+
+    def _refresh(self) -> None:
+        folded = self.is_off() and not self._is_open
+        self.off.setVisible(folded)
+        self.help.setHidden(folded)
+        self.rows[0].box.setHidden(folded)
+        self.rows[0].slider.setHidden(folded)
+        self.title.setEnabled(not folded)
+        changed_extra = any(row.is_changed() for row in self.rows[1:])
+        for holder in self._extra:
+            holder.setVisible(not folded and (self._shows_more or changed_extra))
+        self.more.setVisible(not folded and bool(self._extra) and not changed_extra)
+        self.more.setText(tr("Less") if self._shows_more else tr("More"))
+        self.update()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if self.is_off():
+            self._is_open = not self._is_open
+            self._refresh()
+        super().mousePressEvent(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if self.is_changed():
+            painter = QPainter(self)
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(theme.color("accent"))
+            size = theme.px(6)
+            middle = self.title.geometry().center().y()
+            x = self.width() - theme.px(12) - size
+            painter.drawEllipse(QRectF(x, middle - size / 2 + 1, size, size))

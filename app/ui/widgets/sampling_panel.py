@@ -1,0 +1,121 @@
+"""The Sampling tab: presets above, one card per stage of the chain below."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QVBoxLayout, QWidget
+
+from app.strings import tr
+from app.ui.theme import theme
+from app.ui.widgets.controls import button, label
+from app.ui.widgets.sampler_card import SamplerCard
+
+
+class SamplingPanel(QWidget):
+    """Shows and changes the sampling values of one conversation.
+
+    `samplers` are the rows of the engine's table: name, help, parameters (key, default, min, max,
+    step, help). `presets` have id, name, sampling, help and is_shipped.
+
+    Signals:
+        changed(dict): values the person moved, to act on the next token.
+        preset_chosen(object): all values of a preset should hold.
+        save_wanted(): the present values should become a preset.
+    """
+
+    changed = Signal(dict)
+    preset_chosen = Signal(object)
+    save_wanted = Signal()
+
+    def __init__(self, samplers: Sequence[Any], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("scrolled")
+        self.cards = [SamplerCard(sampler, self) for sampler in samplers]
+        self.values: dict[str, Any] = {}
+        self._presets: Sequence[Any] = ()
+        self.preset_buttons: dict[str, QPushButton] = {}
+        self.mine = button(tr("Mine ▾"), "preset", tr("My presets"), self)
+        self.mine.clicked.connect(self._open_mine)
+        self._row = QHBoxLayout()
+        self._row.setSpacing(theme.px(6))
+        box = QVBoxLayout(self)
+        box.setContentsMargins(theme.px(16), theme.px(12), theme.px(14), theme.px(16))
+        box.setSpacing(theme.px(7))
+        box.addLayout(self._row)
+        for card in self.cards:
+            card.changed.connect(self._on_changed)
+            box.addWidget(card)
+        self.note = label(
+            tr("Changes act on the next token, also while an answer runs."), "secondary"
+        )
+        self.note.setWordWrap(True)
+        box.addWidget(self.note)
+        box.addStretch(1)
+
+    def set_presets(self, presets: Sequence[Any]) -> None:
+        """Offer these presets: the shipped ones as buttons, the person's own in a menu."""
+        self._presets = presets
+        for shown in self.preset_buttons.values():
+            shown.deleteLater()
+        self.preset_buttons = {}
+        while self._row.count():
+            self._row.takeAt(0)
+        for preset in [p for p in presets if p.is_shipped][:3]:
+            made = button(tr(preset.name), "preset", tr(preset.help) or tr(preset.name), self)
+            made.setCheckable(True)
+            made.clicked.connect(lambda _=False, preset=preset: self.preset_chosen.emit(preset))
+            self.preset_buttons[preset.id] = made
+            self._row.addWidget(made, 1)
+        self._row.addWidget(self.mine, 1)
+        self.show_values(self.values)
+
+    def show_values(self, values: Mapping[str, Any]) -> None:
+        """Show the values that differ from the defaults; nothing is emitted."""
+        self.values = dict(values)
+        for card in self.cards:
+            defaults = {row.parameter.key: row.parameter.default for row in card.rows}
+            card.show_values(lambda key, d=defaults: self.values.get(key, d[key]))
+        for preset in self._presets:
+            if preset.id in self.preset_buttons:
+                self.preset_buttons[preset.id].setChecked(self._is_in_force(preset))
+
+    def _is_in_force(self, preset: Any) -> bool:
+        for card in self.cards:
+            for row in card.rows:
+                key, default = row.parameter.key, row.parameter.default
+                wanted = float(preset.sampling.get(key, default))
+                if abs(wanted - float(self.values.get(key, default))) > 1e-9:
+                    return False
+        return True
+
+    def _on_changed(self, key: str, value: Any) -> None:
+        if value is None:
+            value = next(
+                row.parameter.default
+                for card in self.cards
+                for row in card.rows
+                if row.parameter.key == key
+            )
+        self.values[key] = value
+        self.show_values(self.values)
+        self.changed.emit({key: value})
+
+    def _open_mine(self) -> None:
+        menu = QMenu(self)
+        for preset in self._presets:
+            if preset.id not in self.preset_buttons:
+                menu.addAction(preset.name, lambda preset=preset: self.preset_chosen.emit(preset))
+        if menu.actions():
+            menu.addSeparator()
+        menu.addAction(tr("Save the present values…"), self.save_wanted.emit)
+        menu.addAction(tr("Back to the defaults"), self._reset_all)
+        menu.aboutToHide.connect(menu.deleteLater)
+        menu.popup(self.mine.mapToGlobal(self.mine.rect().bottomLeft()))
+
+    def _reset_all(self) -> None:
+        defaults = {
+            row.parameter.key: row.parameter.default for card in self.cards for row in card.rows
+        }
+        self.show_values(defaults)
+        self.changed.emit(defaults)
