@@ -26,6 +26,7 @@ from engine.native import level, sources, units
 
 FORMAT = 1
 MAX_HEADER_BYTES = 1 << 20
+MAX_BUILDS = 3  # a source may be edited while it is being compiled
 Progress = Callable[[str, float], None]
 _KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 
@@ -80,15 +81,16 @@ def load(unit_names: Iterable[str], progress: Progress | None = None) -> Kernels
     names = list(dict.fromkeys(unit_names))
     with _LOADING:
         found = {name: read(name) for name in names}
-        missing = [name for name, content in found.items() if content is None]
-        if missing:
+        for _ in range(MAX_BUILDS):
+            missing = [name for name, content in found.items() if content is None]
+            if not missing:
+                break
             from engine.native import build  # Decision: only a process that builds pays for it
 
             build.build(missing, progress)
             found.update({name: read(name) for name in missing})
         addresses: dict[str, int] = {}
-        for name in names:
-            content = found[name]
+        for name, content in found.items():
             if content is None:
                 raise InternalError(f"Kernel unit “{name}” was compiled but cannot be used.")
             addresses |= _link(*content)

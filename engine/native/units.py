@@ -24,6 +24,7 @@ UNITS: dict[str, Unit] = {
     "matmul.input": Unit("engine.compute.cpu.kernels.tiles"),
     "pointwise": Unit("engine.compute.cpu.kernels.pointwise"),
     "sampling": Unit("engine.sampling.kernels.sampling"),
+    "sampling.more": Unit("engine.sampling.kernels.more"),
     "team": Unit("engine.compute.cpu.kernels.team"),
     "text": Unit("engine.text.kernels.text"),
     "selftest": Unit("engine.native.kernels.selftest"),

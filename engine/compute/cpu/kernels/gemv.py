@@ -4,7 +4,9 @@ Decision: one weight row at a time in each thread. Two or four interleaved rows 
 bandwidth, because the hardware prefetcher loses the streams.
 """
 
+from engine.compute.cpu.kernels import experts
 from engine.compute.cpu.kernels.inputs import input_row
+from engine.compute.cpu.kernels.sharing import PASS_ROWS, SPARE, rows_per_claim, spaced
 from engine.compute.cpu.kernels.words import count, indices, word
 from engine.compute.cpu.signatures import MULTI_ROWS
 from engine.native.simd import (
@@ -22,8 +24,6 @@ from engine.native.simd import (
 
 GEMV = indices("matmul/gemv")
 AHEAD = 2048  # bytes that a row is prefetched before it is needed
-SPARE = 1024  # bytes of scratch for a row that is shorter than one group
-PASS_ROWS = 4  # input rows that one pass over the weights serves
 
 
 @callee
@@ -46,12 +46,6 @@ def result(y, s, bias, r, add):
     if bias:
         s += load_f32(bias + 4 * r)
     store_f32(y, load_f32(y) + s if add else s)
-
-
-@callee
-def rows_per_claim(n_out, n_threads, most):
-    """Weight rows that a thread claims at a time: about six claims each."""
-    return max(16, min(most, (n_out // (n_threads * 6) + 15) // 16 * 16))
 
 
 def row_loops(group):
@@ -118,17 +112,6 @@ def row_loops(group):
     return rows1, rows4
 
 
-@callee
-def spaced(first, step, n):
-    """Four addresses `step` apart, the n-th repeated from there on."""
-    return (
-        first,
-        first + min(1, n - 1) * step,
-        first + min(2, n - 1) * step,
-        first + min(3, n - 1) * step,
-    )
-
-
 def kernels(group):
     """Return gemv, multi and experts of a weight type."""
     rows1, rows4 = row_loops(group)
@@ -139,10 +122,14 @@ def kernels(group):
         return (n_in + values - 1) // values * prepared
 
     @callee_out_of_line
-    def prepare_row(args, t, px, row):
-        """Transform input row t (into `row` if at all) and prepare it at px."""
+    def prepare_rows(args, t0, t1, px):
+        """Transform input rows [t0, t1), behind their places if at all, and prepare them at px."""
         n_in = word(args, GEMV.n_in)
-        prepare(input_row(args, GEMV, t, n_in, row), n_in, px)
+        px_bytes = prepared_bytes(n_in)
+        spare = px + (t1 - t0) * px_bytes
+        for t in range(t0, t1):
+            prepare(input_row(args, GEMV, t, 0, n_in, spare), n_in, px)
+            px += px_bytes
 
     def gemv(args, thread, n_threads):
         if count(args, GEMV.n_rows) < 1:
@@ -151,7 +138,7 @@ def kernels(group):
         spare = word(args, GEMV.scratch) + thread * word(args, GEMV.scratch_stride)
         px = spare + SPARE
         if word(args, GEMV.reuse) == 0:
-            prepare_row(args, 0, px, px + prepared_bytes(n_in))
+            prepare_rows(args, 0, 1, px)
         step = rows_per_claim(n_out, n_threads, 256)
         while True:
             r0 = atomic_add(word(args, GEMV.counter), 1) * step
@@ -176,9 +163,9 @@ def kernels(group):
         px, px_bytes, ldy = spare + SPARE, prepared_bytes(n_in), word(args, GEMV.ldy)
         step = rows_per_claim(n_out, n_threads, 128)
         per_batch = (n_out + step - 1) // step
-        batch = -1
-        if word(args, GEMV.reuse) and n <= MULTI_ROWS:
-            batch = 0
+        batch = 0
+        if word(args, GEMV.reuse) == 0 or n > MULTI_ROWS:
+            prepare_rows(args, 0, min(n, MULTI_ROWS), px)
         while True:
             item = atomic_add(word(args, GEMV.counter), 1)
             t0 = item // per_batch * MULTI_ROWS
@@ -187,9 +174,7 @@ def kernels(group):
             t1, r0 = min(n, t0 + MULTI_ROWS), item % per_batch * step
             if batch != item // per_batch:
                 batch = item // per_batch
-                for t in range(t0, t1):
-                    row = px + MULTI_ROWS * px_bytes
-                    prepare_row(args, t, px + (t - t0) * px_bytes, row)
+                prepare_rows(args, t0, t1, px)
             for t in range(t0, t1, PASS_ROWS):
                 rows4(
                     word(args, GEMV.w),
@@ -205,4 +190,4 @@ def kernels(group):
                     spaced(word(args, GEMV.y) + t * ldy, ldy, t1 - t),
                 )
 
-    return {"gemv": gemv, "multi": multi}
+    return {"gemv": gemv, "multi": multi, **experts.kernels(group, rows4)}

@@ -37,12 +37,12 @@ def transformed(transform, x, x2, norm, eps, n, out):
 
 
 @callee
-def input_row(args, W, t, n, out):
-    """Row t of the input named by the words W, transformed: its address, or out."""
+def input_row(args, W, t, slot, n, out):
+    """Row t of the input named by the words W, slot bytes on, transformed: its address, or out."""
     return transformed(
         word(args, W.transform),
-        word(args, W.x) + t * word(args, W.ldx),
-        word(args, W.x2) + t * word(args, W.ldx2),
+        word(args, W.x) + t * word(args, W.ldx) + slot,
+        word(args, W.x2) + t * word(args, W.ldx2) + slot,
         word(args, W.norm),
         word_f32(args, W.eps),
         n,

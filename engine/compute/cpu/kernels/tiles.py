@@ -83,7 +83,7 @@ def quantize(args, thread, n_threads):
                 for j in range(n_blocks):
                     clear_column(tile + j * TILE_BLOCK)
                 continue
-            x = input_row(args, QUANTIZE, t, n_in, spare)
+            x = input_row(args, QUANTIZE, t, 0, n_in, spare)
             quantize_row(x, n_blocks, word(args, QUANTIZE.block), tile)
 
 
@@ -107,7 +107,7 @@ def arrange(args, thread, n_threads):
                 for j in range(n_in):
                     store_f32(tile + j * 4 * T, np.float32(0))
                 continue
-            x = input_row(args, ARRANGE, t, n_in, spare)
+            x = input_row(args, ARRANGE, t, 0, n_in, spare)
             arrange_row(x, n_in, tile)
 
 

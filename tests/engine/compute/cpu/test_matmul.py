@@ -12,6 +12,7 @@ TYPES = units.MATMUL_TYPES
 BLOCKS = {"float": None, "block32": 32, "block256": 256}
 EPS = 1e-5
 GUARD = 1e30
+MAX_THREADS = 3
 
 
 @pytest.fixture(scope="session")
@@ -47,7 +48,7 @@ class Product:
         self.count = np.array([n_rows], np.int64)
         self.counter = buffers.aligned(8, np.int64)
         self.stride = signatures.matmul_scratch_bytes(n_in, n_rows)
-        self.scratch = buffers.aligned(self.stride, np.uint8)
+        self.scratch = buffers.aligned(MAX_THREADS * self.stride, np.uint8)
         self.tiles = buffers.aligned(signatures.tile_bytes(n_in, n_rows), np.uint8)
         for unset in (self.scratch, self.tiles):
             unset[:] = 0xFF  # NaN and -1: nothing may be taken from here unwritten
@@ -57,8 +58,8 @@ class Product:
         x[:] = rng.standard_normal(x.shape)
         return x[:, :n]
 
-    def words(self, kernel):
-        """Return every word that a matmul kernel may ask for."""
+    def words(self, kernel, reuse=0):
+        """Return the block of a matmul kernel."""
         a = buffers.address
         everything = {
             **{"n_rows": a(self.count), "transform": signatures.TRANSFORMS.index(self.transform)},
@@ -67,7 +68,7 @@ class Product:
             **{"w": a(self.raw), "row_bytes": self.raw.shape[1], "n_in": self.n_in},
             **{"n_out": self.n_out, "add": int(self.options.get("add", False))},
             "bias": a(self.bias) if self.options.get("bias") else 0,
-            **{"y": a(self.y), "ldy": self.y.strides[0], "reuse": 0, "tiles": a(self.tiles)},
+            **{"y": a(self.y), "ldy": self.y.strides[0], "reuse": reuse, "tiles": a(self.tiles)},
             **{"scratch": a(self.scratch), "scratch_stride": self.stride},
             **{"counter": a(self.counter), "block": self.block or 0},
         }
@@ -78,14 +79,15 @@ class Product:
     def block(self):
         return BLOCKS[signatures.TILE_LAYOUTS[self.name]]
 
-    def run(self, kernels, kind):
-        """Run gemv, multi, or gemm with its input kernel."""
+    def run(self, kernels, kind, threads=(0,), reuse=0):
+        """Run gemv, multi, or gemm with its input kernel, one thread after the other."""
         steps = [f"matmul.{self.name}/{kind}"]
         if kind == "gemm":
             steps.insert(0, "matmul.input/" + ("quantize" if self.block else "arrange"))
         for step in steps:
             self.counter[:] = 0
-            kernels.call(step, self.words(step))
+            for thread in threads:
+                kernels.call(step, self.words(step, reuse), thread, len(threads))
 
     def check(self, n_rows=None):
         """Compare with the twin; the guards must be intact."""
@@ -141,6 +143,23 @@ def test_transform_bias_and_add(kernels, name, kind, n_rows, transform):
         product = Product(name, n_in, 37, n_rows, transform, bias=bias, add=add)
         product.run(kernels, kind)
         product.check()
+
+
+@pytest.mark.parametrize("kind, n_rows", [("gemv", 1), ("multi", 5), ("multi", 17)])
+def test_reuse_holds_for_a_thread_that_found_no_work_before(kernels, kind, n_rows):
+    product = Product("q4_0", 96, 64, n_rows)
+    product.run(kernels, kind, threads=(2, 1, 0))
+    product.y[:, : product.n_out] = GUARD
+    product.run(kernels, kind, threads=(0, 1, 2), reuse=1)
+    product.check()
+
+
+@pytest.mark.parametrize("kind", ["gemv", "multi", "gemm"])
+def test_no_rows_write_nothing(kernels, kind):
+    product = Product("q8_0", 64, 32, 1)
+    product.count[0] = 0
+    product.run(kernels, kind)
+    assert (product.y == GUARD).all()
 
 
 @pytest.mark.parametrize("name", TYPES)
