@@ -1,17 +1,97 @@
-"""From a model file to what the engine loop runs on: runtime, vocabulary, template, sampler."""
+"""From a model file to what the engine loop runs on: runtime, vocabulary, template, sampler.
+
+The rooms it joins are imported when a model is opened: they bring NumPy and the compiler's loader,
+which a window that only shows conversations does not need.
+"""
 
 from typing import Any
 
-from engine.params import ContextParams
+from engine.errors import GrammarError, RequestError
+from engine.params import CompletionRequest, ContextParams, Prompt
 from engine.server.loaded import Loaded
 from engine.server.loop import Progress
+from engine.server.slot import Sampler
 
 
 def check_model(path: str) -> Any:
-    """Read the header of a model file; raise ModelFileError or UnsupportedModelError."""
-    raise NotImplementedError(path)
+    """Return what a model file says of itself, read from its header.
+
+    Raises ModelFileError or UnsupportedModelError.
+    """
+    from engine.runtime import read_model_info
+
+    return read_model_info(path)
 
 
 def load_model(path: str, params: ContextParams, n_gpu_layers: int, report: Progress) -> Loaded:
-    """Load weights, vocabulary and kernels; `report(stage, 0..1)` may raise to give up."""
-    raise NotImplementedError(path)
+    """Load weights, kernels, vocabulary, context; `report(stage, 0..1)` may raise to give up.
+
+    Raises ModelFileError, UnsupportedModelError, MachineError or RequestError.
+    """
+    from engine.runtime import Model
+
+    model = Model.load(path, n_gpu_layers, report)
+    try:
+        report("vocabulary", 0.0)
+        vocab = model.vocab
+        report("context", 0.0)
+        context = model.context(params)
+        report("context", 1.0)
+    except BaseException:
+        model.close()
+        raise
+    n_ctx_train = model.info.n_ctx_train
+    return Loaded(
+        context=context,
+        vocab=vocab,
+        encode=_prompt_encoder(model),
+        tokenize=lambda text: vocab.tokenize(text, parse_special=False, add_special=False),
+        make_sampler=_sampler_maker(vocab),
+        n_ctx_slot=min(context.n_ctx, n_ctx_train),
+        n_batch=context.n_ubatch,
+        adopted=context.adopted,
+        close=model.close,
+    )
+
+
+def _prompt_encoder(model: Any) -> Any:
+    """Return the function from a request's prompt to token ids."""
+    vocab = model.vocab
+    templates: list[Any] = []
+
+    def encode(prompt: Prompt) -> list[int]:
+        if isinstance(prompt, str):
+            return vocab.tokenize(prompt, parse_special=True, add_special=True)
+        if prompt and isinstance(prompt[0], int):
+            return list(prompt)
+        from engine.chat import ChatTemplate
+
+        if not templates:
+            templates.append(ChatTemplate.from_model(model.metadata, vocab))
+        return templates[0].prompt_tokens(prompt)
+
+    return encode
+
+
+def _sampler_maker(vocab: Any) -> Any:
+    """Return the function that makes the sampler chain of a request, or changes a running one."""
+
+    def make_sampler(request: CompletionRequest, previous: Sampler | None) -> Sampler:
+        from engine.sampling import SamplerChain
+
+        _refuse_unbuilt(request)
+        chain = SamplerChain(request.params, vocab=vocab)
+        if previous is not None:
+            chain.go_on_from(previous)
+        return chain
+
+    return make_sampler
+
+
+def _refuse_unbuilt(request: CompletionRequest) -> None:
+    """Refuse what this version would have to ignore."""
+    for name in ("grammar", "json_schema", "regex"):
+        if getattr(request, name) is not None:
+            raise GrammarError(f"This version cannot hold an answer to a {name} yet; leave it out.")
+    if request.reasoning_budget >= 0:
+        raise RequestError("This version cannot limit reasoning yet; leave “reasoning_budget” out.")
