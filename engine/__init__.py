@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from engine.client.client import EngineClient as EngineClient
     from engine.client.fake import FakeClient as FakeClient
     from engine.client.handle import CompletionHandle as CompletionHandle
     from engine.errors import ContextFullError as ContextFullError
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from engine.params import CompletionRequest as CompletionRequest
     from engine.params import ContextParams as ContextParams
     from engine.params import SamplingParams as SamplingParams
+    from engine.runtime import Context as Context
+    from engine.runtime import Model as Model
+    from engine.runtime import ModelInfo as ModelInfo
+    from engine.runtime import read_model_info as read_model_info
     from engine.server.events import Failed as Failed
     from engine.server.events import Finished as Finished
     from engine.server.events import PromptProgress as PromptProgress
@@ -33,12 +38,15 @@ if TYPE_CHECKING:
     from engine.server.events import TokenProb as TokenProb
     from engine.server.metrics import Metrics as Metrics
     from engine.server.metrics import SlotStatus as SlotStatus
+    from engine.server.slot_files import SlotFile as SlotFile
 
 _HOME = {
     "CompletionHandle": "engine.client.handle",
     "CompletionRequest": "engine.params",
+    "Context": "engine.runtime",
     "ContextFullError": "engine.errors",
     "ContextParams": "engine.params",
+    "EngineClient": "engine.client.client",
     "EngineError": "engine.errors",
     "Failed": "engine.server.events",
     "FakeClient": "engine.client.fake",
@@ -47,10 +55,13 @@ _HOME = {
     "InternalError": "engine.errors",
     "MachineError": "engine.errors",
     "Metrics": "engine.server.metrics",
+    "Model": "engine.runtime",
     "ModelFileError": "engine.errors",
+    "ModelInfo": "engine.runtime",
     "PromptProgress": "engine.server.events",
     "RequestError": "engine.errors",
     "SamplingParams": "engine.params",
+    "SlotFile": "engine.server.slot_files",
     "SlotStatus": "engine.server.metrics",
     "StateFileError": "engine.errors",
     "TemplateError": "engine.errors",
@@ -59,6 +70,7 @@ _HOME = {
     "TokenProb": "engine.server.events",
     "UnsupportedModelError": "engine.errors",
     "piece_paths": "engine.gguf.split",
+    "read_model_info": "engine.runtime",
 }
 
 __all__ = sorted(_HOME)  # noqa: PLE0605  (the table is the list)

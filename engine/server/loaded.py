@@ -3,7 +3,7 @@
 The runtime fills these in (`engine.client`), and so do the scripted models of the tests.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -35,8 +35,13 @@ class Context(Protocol):
 class Vocab(Protocol):
     """Token ids to bytes."""
 
-    n_tokens: int
-    eog_ids: Any
+    @property
+    def n_tokens(self) -> int:
+        """Return how many ids there are."""
+
+    @property
+    def eog_ids(self) -> Collection[int]:
+        """Return the ids that end generation."""
 
     def piece(self, token: int, special: bool = True) -> bytes:
         """Return the bytes of one token."""
