@@ -38,7 +38,8 @@ def run(options: argparse.Namespace) -> int:
     )
     with context:
         logits = context.decode(tokens, want=rows)
-        np.savez(options.out, tokens=tokens, positions=rows, logits=logits)
+    with open(options.out, "wb") as out:  # given a name, savez would add an ending of its own
+        np.savez(out, tokens=tokens, positions=rows, logits=logits)
     return 0
 
 
