@@ -31,11 +31,11 @@ class SpeedMeter:
             self._seen.popleft()
 
     def rate(self) -> float:
-        """Return tokens per second, 0 before two of them."""
+        """Return tokens per second, 0 before there is enough to tell."""
         if len(self._seen) < 2:
             return 0.0
         (t0, n0), (t1, n1) = self._seen[0], self._seen[-1]
-        return (n1 - n0) / (t1 - t0) if t1 > t0 else 0.0
+        return (n1 - n0) / (t1 - t0) if t1 - t0 > 0.1 else 0.0
 
 
 def timings_record(timings: Any) -> dict[str, Any]:

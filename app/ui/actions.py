@@ -64,6 +64,9 @@ ACTIONS: dict[str, Action] = {
     "message.next_version": Action(
         "Later version", "Show the later version of the answer", ("Alt+Right",), "Messages"
     ),
+    "message.copy_selection": Action(
+        "Copy selection", "Copy the selected text", ("Ctrl+C",), "Messages"
+    ),
     "message.copy_answer": Action(
         "Copy answer", "Copy the last answer", ("Ctrl+Shift+C",), "Messages"
     ),

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 # A last line that may still become something else ("-" could be a list, a heading or a rule).
 _UNDECIDED = re.compile(r"(?:\A|\n)[ ]{0,3}(?:[-=*_+#>|]{1,6}|\d{1,9}[.)]?|[`~]{1,2})[ ]*\Z")
+_OPEN_LINK = re.compile(r"!?\[([^\[\]\n]*)(?:\]\([^()\s]*)?\Z")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})([^\n`]*)\n", re.MULTILINE)
-_TYPED_FENCE = re.compile(r"^```([^\n`]*)\n(.*?)(?:^```[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_TYPED_OPEN_LINK = re.compile(r"!?\[([^\[\]\n]*)(?:\]\([^()\s]*)?\Z")
+_FENCE = re.compile(r"^```([^\n`]*)\n(.*?)(?:^```[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _TASK = re.compile(r"\[([ xX])\]\s+")
 _SAFE_LINKS = ("http:", "https:", "mailto:", "#")
 
@@ -179,7 +181,7 @@ def _parser() -> "MarkdownIt":
 
 def _calm(source: str) -> str:
     """Return the open end without what would flicker: undecided last lines, open emphasis."""
-    source = _UNDECIDED.sub("", source)
+    source = _OPEN_LINK.sub(r"\1", _UNDECIDED.sub("", source))
     paragraph = source[source.rfind("\n\n") + 1 :]
     if "```" in paragraph or "~~~" in paragraph:
         return source

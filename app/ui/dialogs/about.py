@@ -2,6 +2,7 @@
 
 import platform
 import sys
+from importlib.metadata import PackageNotFoundError, version
 
 from PySide6 import __version__ as qt_version
 from PySide6.QtCore import Qt
@@ -16,7 +17,7 @@ from app.ui.widgets.controls import button, label
 class AboutDialog(QDialog):
     """Name, version, licences, and a line about the machine for reports."""
 
-    def __init__(self, version: str, device: str, parent: QWidget) -> None:
+    def __init__(self, device: str, parent: QWidget) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(tr("About Inglenook"))
@@ -25,7 +26,7 @@ class AboutDialog(QDialog):
         words = QVBoxLayout()
         words.setSpacing(theme.px(4))
         words.addWidget(label("Inglenook", "heading"))
-        words.addWidget(label(tr("Version {version}", version=version), "secondary"))
+        words.addWidget(label(tr("Version {version}", version=_version()), "secondary"))
         lines = (
             tr("A quiet place to talk with a model that runs on your own machine."),
             tr("Apache License 2.0. Qt under LGPL 3, Inter under SIL OFL 1.1."),
@@ -46,3 +47,10 @@ class AboutDialog(QDialog):
         box.addWidget(picture, 0, Qt.AlignmentFlag.AlignTop)
         box.addLayout(words, 1)
         self.setFixedWidth(theme.px(480))
+
+
+def _version() -> str:
+    try:
+        return version("inglenook")
+    except PackageNotFoundError:
+        return tr("from source")

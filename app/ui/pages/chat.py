@@ -180,7 +180,10 @@ class ChatPane(QWidget):
     # ------------------------------------------------------------ acts
 
     def send(self, text: str) -> None:
-        """Send a message; the first one makes the conversation."""
+        """Send a message; the first one makes the conversation. It waits while an answer runs."""
+        if self.is_running() or self.composer.blocked:
+            self.composer.set_text(text)
+            return
         editing, self._editing = self._editing, None
         self.banner.hide()
         if self.conversation is None:

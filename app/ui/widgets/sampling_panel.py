@@ -91,12 +91,7 @@ class SamplingPanel(QWidget):
 
     def _on_changed(self, key: str, value: Any) -> None:
         if value is None:
-            value = next(
-                row.parameter.default
-                for card in self.cards
-                for row in card.rows
-                if row.parameter.key == key
-            )
+            value = self.defaults()[key]
         self.values[key] = value
         self.show_values(self.values)
         self.changed.emit({key: value})
@@ -113,9 +108,13 @@ class SamplingPanel(QWidget):
         menu.aboutToHide.connect(menu.deleteLater)
         menu.popup(self.mine.mapToGlobal(self.mine.rect().bottomLeft()))
 
-    def _reset_all(self) -> None:
-        defaults = {
+    def defaults(self) -> dict[str, Any]:
+        """Return the default of every parameter on the cards."""
+        return {
             row.parameter.key: row.parameter.default for card in self.cards for row in card.rows
         }
+
+    def _reset_all(self) -> None:
+        defaults = self.defaults()
         self.show_values(defaults)
         self.changed.emit(defaults)

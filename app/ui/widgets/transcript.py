@@ -137,7 +137,8 @@ class Transcript(QAbstractScrollArea):
 
     def set_figures(self, message_id: Any, figures: str) -> None:
         """Show live figures beside the running message."""
-        if self._active is not None and self._active.id == message_id:
+        shown = self._active or (self.messages[-1] if self.messages else None)
+        if shown is not None and shown.id == message_id:
             self.row.set_figures(figures)
 
     def set_reading_width(self, characters: int) -> None:
@@ -187,9 +188,8 @@ class Transcript(QAbstractScrollArea):
 
     def _column(self) -> tuple[int, int]:
         """Return left edge and width of the text, in pixels."""
-        whole = self.viewport().width()
-        width = self.column_width(whole)
-        return (whole - width) // 2, width
+        width = self.column_width(self.width())
+        return (self.width() - width) // 2, width
 
     def column_width(self, whole: int) -> int:
         """Return the width of the text on a page that is `whole` pixels wide."""

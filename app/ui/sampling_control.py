@@ -1,0 +1,79 @@
+"""Ties the Sampling tab to the conversation on show: values, presets, saving."""
+
+from typing import Any
+
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtWidgets import QInputDialog, QWidget
+
+from app.services.everything import Services
+from app.services.sampling import sampler_rows
+from app.strings import tr
+from app.ui.guard import Guard
+from app.ui.pages.chat import ChatPane
+from app.ui.theme import theme
+from app.ui.widgets.inspector import Inspector
+from app.ui.widgets.sampling_panel import SamplingPanel
+
+
+class SamplingControl(QObject):
+    """Owns the panel; built when the window is already on the screen."""
+
+    def __init__(
+        self,
+        services: Services,
+        inspector: Inspector,
+        pane: ChatPane,
+        guard: Guard,
+        window: QWidget,
+    ) -> None:
+        super().__init__(window)
+        self._services = services
+        self._inspector = inspector
+        self._pane = pane
+        self._guard = guard
+        self._window = window
+        self.panel = SamplingPanel(())
+        inspector.set_page("sampling", tr("Sampling"), self.panel)
+        pane.opened.connect(lambda _: self.show_values())
+        theme.changed.connect(self._on_theme_changed)
+
+    def fill(self) -> None:
+        """Build the cards from the engine's table."""
+        self.panel = SamplingPanel(sampler_rows())
+        self.panel.set_presets(self._services.presets.all())
+        self.panel.changed.connect(self._pane.change_sampling)
+        self.panel.preset_chosen.connect(self._on_preset_chosen)
+        self.panel.save_wanted.connect(self._ask_for_name)
+        self.show_values()
+        self._inspector.set_page("sampling", tr("Sampling"), self.panel)
+
+    def show_values(self) -> None:
+        """Show the values of the conversation on show."""
+        self.panel.show_values(self._pane.params.get("sampling", {}))
+
+    def _on_theme_changed(self) -> None:
+        if self.panel.cards:
+            self.fill()
+
+    def _on_preset_chosen(self, preset: Any) -> None:
+        values = {**self.panel.defaults(), **preset.sampling}
+        self.panel.show_values(values)
+        self._pane.change_sampling(values, replace=True)
+        self._services.settings["preset"] = preset.id
+        self._guard.attempt(self._services.settings.save)
+
+    def _ask_for_name(self) -> None:
+        dialog = QInputDialog(self._window)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setWindowTitle(tr("Save preset"))
+        dialog.setLabelText(tr("Name of the preset"))
+        dialog.textValueSelected.connect(self.store)
+        dialog.open()
+
+    def store(self, name: str) -> None:
+        """Save the present values as a preset of the person's own."""
+        values = dict(self.panel.values)
+        saved = self._guard.attempt(lambda: self._services.presets.save(name, values))
+        if saved is not None:
+            self.panel.set_presets(self._services.presets.all())
+            self._guard.say(tr("“{name}” is saved.", name=saved.name))
