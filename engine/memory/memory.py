@@ -136,12 +136,6 @@ class Memory:
         """Return the last position that the sequence remembers, or -1."""
         return min(one.pos_max for one in self.lists[self._checked(seq_id)])
 
-    def next_position(self, seq_id: int) -> int:
-        """Return where a sequence, or the spare one, goes on; 0 if it is empty."""
-        if seq_id != self.spare:
-            self._checked(seq_id)
-        return self.lists[seq_id][0].pos_max + 1
-
     def clear(self) -> None:
         """Forget everything."""
         self.seq_rm(-1)

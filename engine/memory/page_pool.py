@@ -49,21 +49,26 @@ class PagePool:
         self.shifts = aligned((n_pages, PAGE_CELLS), np.int32)
         self.references = np.zeros(n_pages, np.int32)
         self.shifted: set[int] = set()
-        self._free = list(range(n_pages - 1, -1, -1))
+        self._released: list[int] = []  # taken again before pages that were never touched
+        self._n_touched = 0
 
     @property
     def n_free(self) -> int:
         """Pages that nobody refers to."""
-        return len(self._free)
+        return len(self._released) + self.n_pages - self._n_touched
 
     def acquire(self) -> int:
         """Return an empty page with one reference; raises ContextFullError when none is left."""
-        if not self._free:
+        if not self.n_free:
             raise ContextFullError(
                 f"All {self.n_pages * PAGE_CELLS} cells of the context are taken: remove a "
                 "sequence or open a larger context."
             )
-        page = self._free.pop()
+        if self._released:
+            page = self._released.pop()
+        else:
+            page = self._n_touched
+            self._n_touched += 1
         self.references[page] = 1
         return page
 
@@ -76,7 +81,7 @@ class PagePool:
         self.references[page] -= 1
         if self.references[page] == 0:
             self.clear_cells(page, slice(None))
-            self._free.append(page)
+            self._released.append(page)
 
     def copy(self, page: int) -> int:
         """Return a page of one reference with the same cells, and drop one reference of `page`."""
@@ -119,14 +124,14 @@ class PagePool:
         Raises InternalError with the first contradiction.
         """
         counted = np.bincount(listed, minlength=self.n_pages)
-        free = np.array(self._free, np.int64)
+        free = np.array([*self._released, *range(self._n_touched, self.n_pages)], np.int64)
         if (counted != self.references).any():
             page = int(np.flatnonzero(counted != self.references)[0])
             raise InternalError(
                 f"Page {page} is listed {counted[page]} times but counts "
                 f"{self.references[page]} references."
             )
-        if len(set(self._free)) != len(self._free) or self.references[free].any():
+        if len(np.unique(free)) != len(free) or self.references[free].any():
             raise InternalError("A page is free twice, or free and in use.")
         if len(free) + np.count_nonzero(self.references) != self.n_pages:
             raise InternalError("A page is neither free nor in use.")

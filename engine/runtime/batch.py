@@ -35,10 +35,8 @@ def make_batch(
 
     Raises RequestError for ids, positions, sequences or rows that cannot be.
     """
-    ids = _int_array(tokens, "token ids", n_vocab)
+    ids = _token_ids(tokens, n_vocab)
     n = len(ids)
-    if not n:
-        raise RequestError("There is nothing to decode: the list of tokens is empty.")
     wanted = _wanted_rows(want, n)
     sequences = seq_ids if isinstance(seq_ids, int) else _per_row(seq_ids, "sequence ids", n)
     if isinstance(sequences, int) or (sequences == sequences[0]).all():
@@ -59,6 +57,20 @@ def make_batch(
     return Batch(ids[order], places, tuple(found), *_in_rows(wanted, order))
 
 
+def make_passing_batch(tokens: Any, memory: Memory, n_vocab: int) -> Batch:
+    """Return a batch of the spare sequence, every row wanted; RequestError as `make_batch`."""
+    ids = _token_ids(tokens, n_vocab)
+    rows = np.arange(len(ids), dtype=np.int32)
+    return Batch(ids, rows, (Segment(memory.spare, 0, len(ids)),), rows, None)
+
+
+def _token_ids(tokens: Any, n_vocab: int) -> Ints:
+    ids = _int_array(tokens, "token ids", n_vocab)
+    if not len(ids):
+        raise RequestError("There is nothing to decode: the list of tokens is empty.")
+    return ids
+
+
 def _positions_of(
     seq_id: int,
     start: int,
@@ -68,7 +80,7 @@ def _positions_of(
     memory: Memory,
 ) -> Ints:
     """Return the positions of the rows of one sequence, which must go on where it stands."""
-    due = memory.next_position(seq_id)
+    due = memory.seq_pos_max(seq_id) + 1
     n = end - start
     if positions is None:
         first = due

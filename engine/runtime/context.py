@@ -18,7 +18,7 @@ from engine.memory import Memory, Placement
 from engine.models import kv_layers
 from engine.native.buffers import address
 from engine.params import ContextParams
-from engine.runtime.batch import Batch, make_batch
+from engine.runtime.batch import Batch, make_batch, make_passing_batch
 from engine.runtime.pooling import pool_rows
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class Context:
 
         `pooling` is None, "mean", "cls" (the first) or "last". No sequence changes.
         """
-        batch = make_batch(tokens, None, self.memory.spare, "all", self.memory, self.n_vocab)
+        batch = make_passing_batch(tokens, self.memory, self.n_vocab)
         if self._embedding_tapes is None:
             graph = self.model.graph_for(self._layers, is_embedding=True)
             self._embedding_tapes = Tapes(graph, self._workspace, self.model.kernels)

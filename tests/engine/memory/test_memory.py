@@ -151,14 +151,15 @@ def test_moving_into_each_other_is_refused_and_changes_nothing():
 
 
 def test_a_full_context_is_refused_and_changes_nothing():
-    memory = make_memory(n_ctx=96, n_seq_max=2)
+    memory = make_memory(n_ctx=96, n_seq_max=3)
     write(memory, 0, 90)
+    write(memory, 1, 90)
     with pytest.raises(ContextFullError, match="96"):
         write(memory, 0, 7)
     assert positions(memory, 0) == list(range(90))
     with pytest.raises(ContextFullError):
-        write(memory, 1, 90)
-    assert positions(memory, 1) == []
+        write(memory, 2, 90)
+    assert positions(memory, 2) == []
     memory.check_integrity()
 
 
