@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from engine.runtime import Model as Model
     from engine.runtime import ModelInfo as ModelInfo
     from engine.runtime import read_model_info as read_model_info
+    from engine.sampling import SAMPLING_SETTINGS as SAMPLING_SETTINGS
+    from engine.sampling import SamplerChain as SamplerChain
     from engine.server.events import Failed as Failed
     from engine.server.events import Finished as Finished
     from engine.server.events import PromptProgress as PromptProgress
@@ -60,6 +62,8 @@ _HOME = {
     "ModelInfo": "engine.runtime",
     "PromptProgress": "engine.server.events",
     "RequestError": "engine.errors",
+    "SAMPLING_SETTINGS": "engine.sampling",
+    "SamplerChain": "engine.sampling",
     "SamplingParams": "engine.params",
     "SlotFile": "engine.server.slot_files",
     "SlotStatus": "engine.server.metrics",

@@ -29,6 +29,8 @@ SAMPLER_ORDER = (
     "temperature",
 )
 
+LIVE_LIMITS = ("n_predict", "t_max_predict_ms", "stop")  # may change beside the sampling names
+
 _T = TypeVar("_T")
 Message = Mapping[str, Any]  # {"role": …, "content": …}
 Prompt = str | tuple[int, ...] | tuple[Message, ...]

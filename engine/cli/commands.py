@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -24,6 +25,8 @@ INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    # What goes wrong is said in one line; without a handler Python would print the rest as well.
+    logging.getLogger("engine").addHandler(logging.NullHandler())
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="replace")

@@ -4,7 +4,8 @@ import argparse
 
 from engine.cli.options import add_model
 from engine.cli.terminal import ProgressLine
-from engine.runtime import Model
+from engine.client.client import EngineClient
+from engine.params import CompletionRequest
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -13,10 +14,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Open the model once with a small context, which builds and keeps what is missing."""
+    """Open the model and let it say one token, which builds and keeps whatever is missing."""
     progress = ProgressLine()
-    model = Model.load(options.model, progress=progress)
-    with model.context(n_ctx=256) as context:
-        context.decode([0])
+    with EngineClient(options.model, 1, progress, n_ctx=256) as client:
+        client.wait_until_ready()
+        client.submit(CompletionRequest([0], n_predict=1)).result()
     progress.clear()
     return 0

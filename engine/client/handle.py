@@ -6,12 +6,11 @@ from typing import Any
 
 from engine import errors
 from engine.errors import EngineError, RequestError, nearest
-from engine.params import CompletionRequest, SamplingParams, option_names
+from engine.params import LIVE_LIMITS, CompletionRequest, SamplingParams, option_names
 from engine.server.events import Event, Failed, Finished
 from engine.server.mailbox import Mailbox
 
 POLL_S = 0.5  # how long a wait may hide Ctrl-C on systems whose locks cannot be interrupted
-LIVE_LIMITS = ("n_predict", "t_max_predict_ms", "stop")  # changeable beside the sampling names
 
 
 class CompletionHandle:

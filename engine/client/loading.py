@@ -12,6 +12,8 @@ from engine.server.loaded import Loaded
 from engine.server.loop import Progress
 from engine.server.slot import Sampler
 
+CALLERS_UNITS = ("text", "sampling", "sampling.more")  # kernels that no model brings with it
+
 
 def check_model(path: str) -> Any:
     """Return what a model file says of itself, read from its header.
@@ -28,10 +30,13 @@ def load_model(path: str, params: ContextParams, n_gpu_layers: int, report: Prog
 
     Raises ModelFileError, UnsupportedModelError, MachineError or RequestError.
     """
+    from engine.native import objects
     from engine.runtime import Model
+    from engine.sampling import RowRanker, SamplerChain, rank_after
 
     model = Model.load(path, n_gpu_layers, report)
     try:
+        objects.load(CALLERS_UNITS, lambda _, done: report("compile kernels", done))
         report("vocabulary", 0.0)
         vocab = model.vocab
         report("context", 0.0)
@@ -40,14 +45,21 @@ def load_model(path: str, params: ContextParams, n_gpu_layers: int, report: Prog
     except BaseException:
         model.close()
         raise
-    n_ctx_train = model.info.n_ctx_train
+    ranker = RowRanker(vocab.n_tokens)
+
+    def make_sampler(request: CompletionRequest) -> Sampler:
+        _refuse_unbuilt(request)
+        return SamplerChain(request.params, vocab)
+
     return Loaded(
         context=context,
         vocab=vocab,
         encode=_prompt_encoder(model),
         tokenize=lambda text: vocab.tokenize(text, parse_special=False, add_special=False),
-        make_sampler=_sampler_maker(vocab),
-        n_ctx_slot=min(context.n_ctx, n_ctx_train),
+        make_sampler=make_sampler,
+        rank_row=ranker.rank,
+        rank_after=rank_after,
+        n_ctx_slot=min(context.n_ctx, model.info.n_ctx_train),
         n_batch=context.n_ubatch,
         adopted=context.adopted,
         close=model.close,
@@ -71,21 +83,6 @@ def _prompt_encoder(model: Any) -> Any:
         return templates[0].prompt_tokens(prompt)
 
     return encode
-
-
-def _sampler_maker(vocab: Any) -> Any:
-    """Return the function that makes the sampler chain of a request, or changes a running one."""
-
-    def make_sampler(request: CompletionRequest, previous: Sampler | None) -> Sampler:
-        from engine.sampling import SamplerChain
-
-        _refuse_unbuilt(request)
-        chain = SamplerChain(request.params, vocab=vocab)
-        if previous is not None:
-            chain.go_on_from(previous)
-        return chain
-
-    return make_sampler
 
 
 def _refuse_unbuilt(request: CompletionRequest) -> None:

@@ -11,6 +11,8 @@ from typing import Any, Protocol
 from engine.params import CompletionRequest, Prompt
 from engine.server.slot import Sampler
 
+Row = Any  # logits of one token, float32 [n_vocab]
+
 
 class Context(Protocol):
     """Batch to logits, with memory per sequence. Used by the engine thread only."""
@@ -47,19 +49,39 @@ class Vocab(Protocol):
         """Return the bytes of one token."""
 
 
+class Ranking(Protocol):
+    """The likeliest tokens with ln p, and ln p of the token that was taken."""
+
+    @property
+    def ids(self) -> Any:
+        """Return token ids, an array [n]."""
+
+    @property
+    def logprobs(self) -> Any:
+        """Return their ln p, an array [n]."""
+
+    @property
+    def logprob(self) -> float:
+        """Return ln p of the token that was taken."""
+
+
 @dataclass
 class Loaded:
     """A model ready to run, its memory for as many sequences as there are slots.
 
-    `make_sampler(request, previous)` goes on from `previous` if given; `adopted()` is entered by
-    the engine thread for as long as it runs steps; `n_batch` tokens at most go into one step.
+    `make_sampler(request)` raises RequestError for what cannot be honoured; `rank_row(row, token,
+    n)` and `rank_after(sampler, token, n)` rank a token before and after the chain; `adopted()` is
+    entered by the engine thread for as long as it runs steps; `n_batch` tokens at most go into
+    one step.
     """
 
     context: Context
     vocab: Vocab
     encode: Callable[[Prompt], list[int]]
     tokenize: Callable[[str], list[int]]
-    make_sampler: Callable[[CompletionRequest, Sampler | None], Sampler]
+    make_sampler: Callable[[CompletionRequest], Sampler]
+    rank_row: Callable[[Row, int, int], Ranking]
+    rank_after: Callable[[Any, int, int], Ranking]
     n_ctx_slot: int
     n_batch: int
     stop_words: Sequence[str] = ()

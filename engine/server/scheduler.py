@@ -72,7 +72,7 @@ class Scheduler:
         seed = task.request.params.seed
         seed = secrets.randbelow(RANDOM_SEED) if seed == RANDOM_SEED else seed
         requests = [task.request.replace(seed=(seed + i) % RANDOM_SEED) for i in range(len(chosen))]
-        samplers = [self._loaded.make_sampler(request, None) for request in requests]
+        samplers = [self._loaded.make_sampler(request) for request in requests]
         for i, slot in enumerate(chosen):
             slot.launch(task, samplers[i], self._settler.stop_words(requests[i]), i)
             slot.request, slot.seed = requests[i], requests[i].params.seed

@@ -5,10 +5,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from engine.errors import EngineError, InternalError
-from engine.params import CompletionRequest
+from engine.errors import EngineError, InternalError, RequestError
+from engine.params import LIVE_LIMITS, CompletionRequest
 from engine.server.events import Failed
-from engine.server.loaded import Loaded
+from engine.server.loaded import Loaded, Row
 from engine.server.metrics import Counters
 from engine.server.probs import token_probs
 from engine.server.slot import Slot, SlotState
@@ -39,11 +39,20 @@ class Settler:
             return
         changes, slot.n_changes_heard = slot.task.mailbox.changes_after(slot.n_changes_heard)
         if changes:
-            slot.request = slot.request.replace(**changes)
-            slot.sampler = self._loaded.make_sampler(slot.request, slot.sampler)
-            slot.emitter.use_stop_words(self.stop_words(slot.request))
+            self._change(slot, changes)
 
-    def take_row(self, slot: Slot, row: Any) -> None:
+    def _change(self, slot: Slot, changes: dict[str, Any]) -> None:
+        """Go on with other parameters; an impossible wish is not worth losing the answer."""
+        assert slot.sampler is not None
+        try:
+            slot.sampler.update(**{k: v for k, v in changes.items() if k not in LIVE_LIMITS})
+        except RequestError:
+            log.warning("slot %d keeps its parameters", slot.id, exc_info=True)
+            return
+        slot.request = slot.request.replace(**changes)
+        slot.emitter.use_stop_words(self.stop_words(slot.request))
+
+    def take_row(self, slot: Slot, row: Row) -> None:
         """Sample from a row of logits; an error ends this slot only."""
         try:
             if slot.state is SlotState.DONE_PROMPT:
@@ -63,15 +72,17 @@ class Settler:
         slot.read_at = time.monotonic()
         slot.state = SlotState.GENERATING
         self._counters.add_prompt(slot.timings())
+        assert slot.sampler is not None
+        slot.sampler.accept_all(slot.prompt)
 
-    def _take_token(self, slot: Slot, row: Any) -> None:
+    def _take_token(self, slot: Slot, row: Row) -> None:
         assert slot.sampler is not None
         token = int(slot.sampler.apply(row))
         slot.sampler.accept(token)
         slot.last_token_at = time.monotonic()
         slot.first_token_at = slot.first_token_at or slot.last_token_at
         slot.generated.append(token)
-        probs = token_probs(slot, token, row, self._loaded.vocab)
+        probs = token_probs(slot, token, row, self._loaded)
         slot.probs.extend(probs)
         is_eog = token in self._eog_ids
         piece = b"" if is_eog else self._loaded.vocab.piece(token, special=False)

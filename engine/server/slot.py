@@ -36,6 +36,12 @@ class Sampler(Protocol):
     def accept(self, token: int) -> None:
         """Learn which token was taken."""
 
+    def accept_all(self, tokens: Sequence[int]) -> None:
+        """Learn the tokens of a prompt."""
+
+    def update(self, **changes: Any) -> None:
+        """Go on with other parameters; raises RequestError, nothing changed, if impossible."""
+
 
 class Slot:
     """The state of one slot. `tokens` is what its sequence holds in memory, position = index."""

@@ -7,10 +7,11 @@ and what a decode sees is exactly what memory holds, so a wrong reuse changes th
 import random
 import threading
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from engine.errors import ContextFullError, InternalError, RequestError, StateFileError
+from engine.errors import ContextFullError, RequestError, StateFileError
 from engine.server.loaded import Loaded
 
 BOS, EOS, MARK = 256, 257, 258
@@ -126,12 +127,12 @@ class ScriptedContext:
 
 
 class SeededSampler:
-    """Argmax at temperature 0, else a seeded draw; keeps its random state when replaced."""
+    """Argmax at temperature 0, else a seeded draw; goes on drawing when parameters change."""
 
-    def __init__(self, request, previous=None):
+    def __init__(self, request):
         self.params = request.params
-        self.random = previous.random if previous else random.Random(request.params.seed)
-        self.accepted = list(previous.accepted) if previous else []
+        self.random = random.Random(request.params.seed)
+        self.accepted = []
 
     def apply(self, logits):
         if self.params.temperature == 0:
@@ -141,6 +142,31 @@ class SeededSampler:
 
     def accept(self, token):
         self.accepted.append(token)
+
+    def accept_all(self, tokens):
+        self.accepted.extend(tokens)
+
+    def update(self, **changes):
+        params = self.params.replace(**changes)
+        if "nonsense" in params.samplers:
+            raise RequestError("There is no sampler “nonsense”.")
+        self.params = params
+
+
+class Ranking(NamedTuple):
+    ids: np.ndarray
+    logprobs: np.ndarray
+    logprob: float
+
+
+def rank_row(row, token, n):
+    logprobs = np.asarray(row, np.float64) - np.log(np.exp(row.astype(np.float64)).sum())
+    top = np.argsort(-logprobs)[:n]
+    return Ranking(top, logprobs[top], logprobs[token])
+
+
+def rank_after(sampler, token, n):
+    return Ranking(np.array([token]), np.zeros(1), 0.0)
 
 
 def one_hot(token):
@@ -183,11 +209,9 @@ def loaded(logits_of, *, n_cells=4096, n_ctx=1024, n_batch=64, stop_words=()):
         encode=encode,
         tokenize=lambda text: list(text.encode()),
         make_sampler=SeededSampler,
+        rank_row=rank_row,
+        rank_after=rank_after,
         n_ctx_slot=n_ctx,
         n_batch=n_batch,
         stop_words=stop_words,
     )
-
-
-def broken(*_args, **_options):
-    raise InternalError("broken on purpose")

@@ -227,6 +227,31 @@ def test_parameters_change_at_the_next_token():
         assert rest.result().tokens == changed.tokens[4:]
 
 
+def test_an_impossible_wish_changes_nothing(caplog):
+    client, context, gate = client_of(answering(STORY), n_slots=1)
+    with client:
+        handle = ask(client)
+        gate.step(2)
+        handle.update(samplers=["nonsense"])
+        gate.open()
+        assert handle.result().text == STORY.decode()
+    assert "nonsense" in caplog.text
+
+
+def test_the_sampler_learns_the_prompt_and_every_token():
+    made = []
+    client, context, gate = client_of(answering(b"ab"), n_slots=1)
+    gate.open()
+    with client:
+        client.wait_until_ready()
+        make = client._loop.loaded.make_sampler
+        client._loop.loaded.make_sampler = lambda request: made.append(make(request)) or made[-1]
+        for _ in range(2):  # the second time the prompt is not even read
+            last = ask(client, "x>").result()
+    for sampler in made:
+        assert sampler.accepted == [256, *b"x>", *last.tokens]
+
+
 def test_read_only_questions_are_answered_during_a_decode():
     client, context, gate = client_of(answering(STORY), n_slots=2)
     with client:
@@ -315,8 +340,8 @@ def test_a_sampler_that_fails_ends_its_own_answer_only():
         client.wait_until_ready()
         make = client._loop.loaded.make_sampler
 
-        def make_or_break(request, previous):
-            sampler = make(request, previous)
+        def make_or_break(request):
+            sampler = make(request)
             if request.params.top_k == 13:
                 sampler.accept = lambda token: 1 / 0
             return sampler

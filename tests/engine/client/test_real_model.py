@@ -1,0 +1,117 @@
+"""EngineClient on the starter model: the promises that the scripted models proved, for real."""
+
+import threading
+
+import pytest
+
+import engine
+from tests.make import models
+
+
+@pytest.fixture(scope="module")
+def client():
+    with engine.EngineClient(models.smollm2(), n_slots=4, n_ctx=4096) as opened:
+        opened.wait_until_ready()
+        yield opened
+
+
+def ask(client, prompt, **options):
+    return client.submit(engine.CompletionRequest(prompt, temperature=0, **options))
+
+
+def test_the_header_is_known_before_the_model_is_loaded(client):
+    assert (client.info.arch, client.info.n_layer) == ("llama", 30)
+    assert client.slots()[0].n_ctx == 4096
+
+
+def test_a_greedy_answer_streams_and_again_reads_nothing(client):
+    prompt = "The capital of France is"
+    events = list(ask(client, prompt, n_predict=12))
+    last = events[-1]
+    assert "".join(e.text for e in events if isinstance(e, engine.TextDelta)) == last.text
+    assert "Paris" in last.text
+    assert last.timings.n_prompt == last.timings.n_cached + last.timings.n_read == 5
+    again = ask(client, prompt, n_predict=12).result()
+    assert (again.tokens, again.timings.n_read) == (last.tokens, 0)
+
+
+def test_follow_ups_read_only_what_is_new(client):
+    prompt = client.tokenize("Water boils at one hundred degrees, and ice")
+    first = ask(client, prompt, n_predict=8).result()
+    longer = [*prompt, *first.tokens, *client.tokenize(" because")]
+    follow = ask(client, longer, n_predict=1).result()
+    # The last token of the first answer was sampled, never decoded.
+    assert follow.timings.n_cached == len(prompt) + 7
+    assert follow.timings.n_read == len(longer) - len(prompt) - 7
+
+
+def test_four_answers_at_once_say_what_each_says_alone(client):
+    # Prompts so short that together they still take the kernels of few rows: the same sums.
+    texts = ("The capital of", "One day in", "Water is made", "My name is")
+    prompts = [client.tokenize(text)[:3] for text in texts]
+    together = [ask(client, prompt, n_predict=6, cache_prompt=False) for prompt in prompts]
+    answers = [handle.result() for handle in together]
+    assert {answer.id_slot for answer in answers} == {0, 1, 2, 3}
+    for prompt, answer in zip(prompts, answers, strict=True):
+        alone = ask(client, prompt, n_predict=6, cache_prompt=False).result()
+        assert alone.tokens == answer.tokens
+
+
+def test_one_prompt_gives_several_answers(client):
+    request = engine.CompletionRequest("Once upon a time", n=3, seed=1, n_predict=8)
+    events = list(client.submit(request))
+    finals = sorted((e for e in events if isinstance(e, engine.Finished)), key=lambda e: e.index)
+    assert [final.timings.n_read for final in finals[1:]] == [0, 0]
+    assert len({final.tokens for final in finals}) > 1
+    alone = client.submit(request.replace(n=1, seed=2)).result()
+    assert alone.tokens == finals[1].tokens
+
+
+def test_cancelling_a_long_prompt_stops_reading_it(client):
+    prompt = [1000 + i % 500 for i in range(3000)]
+    handle = ask(client, prompt, cache_prompt=False)
+    events = iter(handle)
+    assert next(events).n_read == 0
+    handle.cancel()
+    last = list(events)[-1]
+    assert last.stop_type == "cancelled"
+    assert last.timings.n_read < 3000
+    assert ask(client, "The capital of France is", n_predict=3).result().text
+
+
+def test_parameters_change_while_it_speaks(client):
+    heard, submitted = [], threading.Event()
+
+    def on_event(event):
+        heard.append(event)
+        if isinstance(event, engine.TextDelta) and len(heard) < 5:
+            assert submitted.wait(10)
+            handle.update(temperature=0, n_predict=4)
+
+    options = {"n_predict": 500, "on_event": on_event, "ignore_eos": True}
+    handle = client.submit(engine.CompletionRequest("Numbers:", temperature=2, **options))
+    submitted.set()
+    assert handle.wait(60)
+    assert len(heard[-1].tokens) == 4
+
+
+def test_probabilities_come_with_each_token(client):
+    last = ask(client, "The capital of France is", n_predict=2, n_probs=3).result()
+    for probs in last.probs:
+        assert probs.logprob == pytest.approx(max(rival.logprob for rival in probs.top), abs=1e-4)
+        assert probs.token == probs.top[0].token
+    after = client.submit(
+        engine.CompletionRequest("One, two,", n_predict=1, n_probs=5, post_sampling_probs=True)
+    ).result()
+    assert 1 <= len(after.probs[0].top) <= 5
+
+
+def test_a_file_that_cannot_run_is_refused_by_the_constructor(tmp_path):
+    path = tmp_path / "cut.gguf"
+    path.write_bytes(models.smollm2().read_bytes()[:5_000_000])
+    with pytest.raises(engine.ModelFileError, match="cut short"):
+        engine.EngineClient(path)
+    with pytest.raises(engine.ModelFileError, match=r"missing\.gguf"):
+        engine.EngineClient(tmp_path / "missing.gguf")
+    with pytest.raises(engine.RequestError, match="n_ctx"):
+        engine.EngineClient(models.smollm2(), n_ctxx=5)
