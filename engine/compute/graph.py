@@ -5,7 +5,7 @@ A value is a table of f32 (or, for chosen experts, of int32) with one row per to
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -72,6 +72,18 @@ class Node:
         (value,) = self.results
         return value
 
+    @property
+    def weight(self) -> Weight:
+        """The first weight of the node."""
+        if not self.weights or self.weights[0] is None:
+            raise InternalError(f"This “{self.op}” has no weight.")
+        return self.weights[0]
+
+    @property
+    def bias(self) -> Weight | None:
+        """The second weight of the node, which may be absent."""
+        return self.weights[1] if len(self.weights) > 1 else None
+
 
 @dataclass
 class Graph:
@@ -92,8 +104,8 @@ class Graph:
         values: tuple[Value, ...],
         widths: tuple[int, ...],
         weights: tuple[Weight | None, ...] = (),
+        numbers: Mapping[str, Any] = MappingProxyType({}),
         rows: str | None = None,
-        **numbers: Any,
     ) -> Node:
         """Append a node whose results have the given widths; operands are held against OPS."""
         row = find_op(op)
@@ -106,7 +118,7 @@ class Graph:
             self.make_value(rows, width, not (op == "route" and i == 0))
             for i, width in enumerate(widths)
         )
-        self.nodes.append(Node(op, values, weights, MappingProxyType(numbers), results))
+        self.nodes.append(Node(op, values, weights, MappingProxyType(dict(numbers)), results))
         return self.nodes[-1]
 
     # ---- one method per op, so that a model reads as its formula
@@ -117,13 +129,15 @@ class Graph:
 
     def scale(self, x: Value, factor: float) -> Value:
         """Return x * factor; x itself when the factor is 1."""
-        return x if factor == 1.0 else self.add("scale", (x,), (x.width,), factor=factor).result
+        if factor == 1.0:
+            return x
+        return self.add("scale", (x,), (x.width,), numbers={"factor": factor}).result
 
     def rms_norm(self, x: Value, weight: Weight, eps: float, n_groups: int = 1) -> Value:
         """Return x over its root mean square in each of `n_groups` parts, times the weight."""
         self._check(x.width == weight.n_columns * n_groups, "rms_norm", weight.name)
         numbers = {"eps": eps, "n_groups": n_groups}
-        return self.add("rms_norm", (x,), (x.width,), (weight,), **numbers).result
+        return self.add("rms_norm", (x,), (x.width,), (weight,), numbers).result
 
     def mul_mat(self, x: Value, weight: Weight, bias: Weight | None = None) -> Value:
         """Return weight x + bias: [rows, weight.n_rows]."""
@@ -138,24 +152,27 @@ class Graph:
     def gated(self, gate: Value, up: Value, activation: str) -> Value:
         """Return activation(gate) * up."""
         self._check(gate.width == up.width, "gated", f"value {gate.id}")
-        return self.add("gated", (gate, up), (gate.width,), activation=activation).result
+        numbers = {"activation": activation}
+        return self.add("gated", (gate, up), (gate.width,), numbers=numbers).result
 
     def softcap(self, x: Value, cap: float) -> Value:
         """Return cap * tanh(x / cap); x itself when the cap is 0."""
-        return x if cap == 0.0 else self.add("softcap", (x,), (x.width,), cap=cap).result
+        if cap == 0.0:
+            return x
+        return self.add("softcap", (x,), (x.width,), numbers={"cap": cap}).result
 
     def rope(self, x: Value, n_heads: int, rotation: Rotation) -> Value:
         """Return each of the heads of x rotated by the position of its row."""
         numbers = {"n_heads": n_heads, "rotation": rotation}
-        return self.add("rope", (x,), (x.width,), **numbers).result
+        return self.add("rope", (x,), (x.width,), numbers=numbers).result
 
     def store(self, k: Value, v: Value, layer: int) -> None:
         """Put K and V of every row into its cell of the layer's memory."""
-        self.add("store", (k, v), (), layer=layer)
+        self.add("store", (k, v), (), numbers={"layer": layer})
 
     def attend(self, q: Value, width: int, **numbers: Any) -> Value:
         """Return attention of q over a layer's memory: [rows, width = n_heads * V head size]."""
-        return self.add("attend", (q,), (width,), **numbers).result
+        return self.add("attend", (q,), (width,), numbers=numbers).result
 
     def rows(self, x: Value) -> Value:
         """Return the wanted rows of x: [outputs, width]."""
@@ -163,8 +180,8 @@ class Graph:
 
     def route(self, scores: Value, n_used: int, **numbers: Any) -> tuple[Value, Value]:
         """Return the chosen experts (int32) and their shares, both [rows, n_used]."""
-        widths = (n_used, n_used)
-        chosen, shares = self.add("route", (scores,), widths, n_used=n_used, **numbers).results
+        widths, numbers = (n_used, n_used), {"n_used": n_used, **numbers}
+        chosen, shares = self.add("route", (scores,), widths, numbers=numbers).results
         return chosen, shares
 
     def experts(self, x: Value, chosen: Value, weight: Weight) -> Value:
@@ -173,70 +190,15 @@ class Graph:
         width = n_used * weight.n_rows
         fits = x.width in (weight.n_columns, weight.n_columns * n_used)
         self._check(fits, "experts", weight.name)
-        return self.add("experts", (x, chosen), (width,), (weight,), n_used=n_used).result
+        return self.add("experts", (x, chosen), (width,), (weight,), {"n_used": n_used}).result
 
     def mix(self, x: Value, shares: Value) -> Value:
         """Return the parts of each row summed by their shares: [rows, x.width / n_used]."""
         n_used = shares.width
-        return self.add("mix", (x, shares), (x.width // n_used,), n_used=n_used).result
+        widths, numbers = (x.width // n_used,), {"n_used": n_used}
+        return self.add("mix", (x, shares), widths, numbers=numbers).result
 
     @staticmethod
     def _check(fits: bool, op: str, what: str) -> None:
         if not fits:
             raise InternalError(f"The operands of “{op}” do not fit together at {what}.")
-
-
-def sink_rows(graph: Graph) -> Graph:
-    """Return the graph with every `rows` moved as early as it may go.
-
-    rows(f(a, b)) becomes f(rows(a), rows(b)) while f is row-wise (or attends) and nothing else
-    reads f's results: the last layer then computes only what somebody wants to see.
-    """
-    nodes, n_values = list(graph.nodes), graph.n_values
-    while True:
-        nodes = _take_rows_once(nodes)
-        at = _find_movable(nodes)
-        if at is None:
-            return Graph(nodes, graph.answer, n_values)
-        maker = nodes[at]
-        takers = {node.values[0].id: node for node in nodes if node.op == "rows"}
-        early = []
-        for x in maker.values:
-            wanted = Value(n_values, OUTPUTS, x.width, x.is_float)
-            n_values += 1
-            early.append(Node("rows", (x,), (), MappingProxyType({}), (wanted,)))
-        inputs = tuple(node.result for node in early)
-        results = tuple(takers[value.id].result for value in maker.results)
-        late = replace(maker, values=inputs, results=results)
-        gone = {value.id for value in results}
-        after = [n for n in nodes[at + 1 :] if not (n.op == "rows" and n.result.id in gone)]
-        nodes = [*nodes[:at], *early, late, *after]
-
-
-def _find_movable(nodes: list[Node]) -> int | None:
-    """Return the index of a node whose every result is read by one `rows` and nothing else."""
-    readers: dict[int, list[str]] = {}
-    for node in nodes:
-        for value in node.values:
-            readers.setdefault(value.id, []).append(node.op)
-    for i, node in enumerate(nodes):
-        can_move = find_op(node.op).is_row_wise or node.op == "attend"
-        if can_move and all(readers.get(value.id) == ["rows"] for value in node.results):
-            return i
-    return None
-
-
-def _take_rows_once(nodes: list[Node]) -> list[Node]:
-    """Take the rows of one value once, and use them wherever they are read."""
-    taken: dict[int, Value] = {}
-    same: dict[int, Value] = {}
-    kept = []
-    for node in nodes:
-        values = tuple(same.get(value.id, value) for value in node.values)
-        if node.op == "rows":
-            first = taken.setdefault(values[0].id, node.result)
-            if first is not node.result:
-                same[node.result.id] = first
-                continue
-        kept.append(replace(node, values=values))
-    return kept

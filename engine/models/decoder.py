@@ -4,7 +4,8 @@ import math
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
-from engine.compute.graph import Graph, Value, Weight, sink_rows
+from engine.compute.graph import Graph, Value, Weight
+from engine.compute.sink_rows import sink_rows
 from engine.hparams import HParams
 from engine.models import names
 from engine.models.layers import Layer

@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from numpy.typing import ArrayLike
+
 from engine.compute.graph import Rotation
 from engine.errors import ModelFileError, UnsupportedModelError
 from engine.hparams import HParams
@@ -43,7 +45,7 @@ class Layer:
 
 
 def describe_layers(
-    spec: ArchSpec, hparams: HParams, factors: Sequence[float] | None = None
+    spec: ArchSpec, hparams: HParams, factors: ArrayLike | None = None
 ) -> tuple[Layer, ...]:
     """Return the layers of a model; `factors` are the divisors of its rope frequencies.
 

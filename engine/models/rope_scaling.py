@@ -1,9 +1,9 @@
 """Frequencies of rotary positions: plain, by linear scaling, YaRN, and per-frequency factors."""
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from engine.compute.graph import Rotation
 from engine.hparams import RopeNumbers
@@ -14,7 +14,7 @@ def make_rotation(
     layout: str,
     n_rot: int,
     freq_base: float,
-    factors: Sequence[float] | None = None,
+    factors: ArrayLike | None = None,
     *,
     is_scaled: bool = True,
 ) -> Rotation:

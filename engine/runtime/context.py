@@ -139,7 +139,7 @@ class Context:
         first_output, end_output = np.searchsorted(batch.outputs, bounds)
         outputs = batch.outputs[first_output:end_output]
         blocks.set_rows(batch.tokens[start:end], batch.positions[start:end], outputs - start)
-        rows = np.arange(start, end)
+        rows = np.arange(start, end, dtype=np.int32)
         for i_pool in range(len(self.memory.pools)):
             runs = self.memory.runs(i_pool, placement, rows)
             output_runs = self.memory.runs(i_pool, placement, outputs)

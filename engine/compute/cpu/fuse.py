@@ -45,8 +45,8 @@ class Turned:
 class Step:
     """One kernel call: the node it stands for, what it reads and what it writes.
 
-    `residual` is a value that the result is added to; `turned` the heads of a store (q or None,
-    then k).
+    `residual` is a value that the result is added to; `queries` and `keys` are the heads that a
+    store turns.
     """
 
     op: str
@@ -55,8 +55,14 @@ class Step:
     writes: tuple[Value, ...]
     source: Input | None = None
     residual: Value | None = None
-    turned: tuple[Turned | None, ...] = ()
+    queries: Turned | None = None
+    keys: Turned | None = None
     factor: float = 1.0
+
+    @property
+    def turned(self) -> list[Turned]:
+        """The heads that the step turns, queries first."""
+        return [one for one in (self.queries, self.keys) if one is not None]
 
 
 @dataclass
@@ -119,7 +125,7 @@ class _Fuser:
     def gated(self, node: Node) -> None:
         transform = node.numbers["activation"]
         if transform in TRANSFORMS and self._feeds_products(node.result):
-            self.inputs[node.result.id] = Input(transform, *node.values)
+            self.inputs[node.result.id] = Input(transform, node.values[0], node.values[1])
         else:
             self._plain(node)
 
@@ -166,9 +172,8 @@ class _Fuser:
         turned_q = None if q is None else self.turned.pop(q.id, None) or Turned(q, None, 0.0, None)
         reads = [turned_k.x, v] if turned_q is None else [turned_q.x, turned_k.x, v]
         writes = [k] if q is None else [q, k]
-        self.steps.append(
-            Step("store", node, tuple(reads), tuple(writes), turned=(turned_q, turned_k))
-        )
+        step = Step("store", node, tuple(reads), tuple(writes), queries=turned_q, keys=turned_k)
+        self.steps.append(step)
 
     def _query_of(self, layer: int) -> Value | None:
         """Return what the layer's attention reads, before any choice of rows."""

@@ -84,9 +84,7 @@ class Places:
                     shared += _add_apart(step, x)
                     continue
             elif step.op == "store":
-                for turned, result in zip(
-                    [one for one in step.turned if one is not None], step.writes, strict=True
-                ):
+                for turned, result in zip(step.turned, step.writes, strict=True):
                     self._join(result, turned.x)
             elif step.op in _OVERWRITING and last_read[step.reads[0].id] == i:
                 self._join(step.writes[0], step.reads[0])

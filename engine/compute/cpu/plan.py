@@ -4,14 +4,14 @@ A pair says how many tokens go in (one, few, many) and how many rows come out (n
 many). One row is a `gemv`, a few rows read each weight once (`multi`), many go through tiles.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from engine.compute.cpu import plan_attention, plan_products, plan_rows
 from engine.compute.cpu.arena import place_buffers
 from engine.compute.cpu.call_list import CallList
 from engine.compute.cpu.fuse import Step, fuse
 from engine.compute.cpu.places import MANY, NONE, Places, row_kind
-from engine.compute.cpu.tape import KernelCall, Tape
+from engine.compute.cpu.tape import Addresses, KernelCall, Tape
 from engine.compute.cpu.workspace import Workspace
 from engine.compute.graph import OUTPUTS, TOKENS, Graph
 
@@ -50,7 +50,7 @@ def plan_calls(
 class Tapes:
     """The tapes of one graph over one workspace; `addresses` are those of the kernels."""
 
-    def __init__(self, graph: Graph, workspace: Workspace, addresses: Mapping[str, int]) -> None:
+    def __init__(self, graph: Graph, workspace: Workspace, addresses: Addresses) -> None:
         self._graph = graph
         self._workspace = workspace
         self._addresses = addresses

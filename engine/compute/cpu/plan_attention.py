@@ -15,7 +15,7 @@ def plan_rope_tables(calls: CallList) -> None:
     """Write the calls that compute cos and sin of every row, once for each rotation."""
     for step in calls.places.steps:
         for turned in step.turned:
-            if turned is not None and turned.rotation not in (None, *calls.tables):
+            if turned.rotation is not None and turned.rotation not in calls.tables:
                 _rope_table(calls, turned.rotation)
 
 
@@ -36,8 +36,9 @@ def _rope_table(calls: CallList, rotation: Rotation) -> None:
 def plan_store(calls: CallList, step: Step) -> None:
     """Write the call that turns q and k in place and fills the cells of K and V."""
     pages = calls.workspace.pages[step.node.numbers["layer"]]
-    q, k = step.turned
-    v = step.node.values[1]
+    q, k, v = step.queries, step.keys, step.node.values[1]
+    if k is None:
+        raise InternalError("A store has no keys.")
     _check_alike(q, k)
     words: dict[str, Any] = {
         "batch": calls.blocks.batch(TOKENS),

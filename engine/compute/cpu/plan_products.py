@@ -8,6 +8,7 @@ from engine.compute.cpu.fuse import Input, Step
 from engine.compute.cpu.places import FEW, MANY, ONE
 from engine.compute.cpu.signatures import ROW_LAYOUTS, TILE_LAYOUTS, TRANSFORMS, tile_bytes
 from engine.compute.graph import TOKENS
+from engine.errors import InternalError
 from engine.native.buffers import f32_bits
 
 _FEW_KERNELS = {ONE: "gemv", FEW: "multi"}
@@ -15,7 +16,7 @@ _FEW_KERNELS = {ONE: "gemv", FEW: "multi"}
 
 def plan_embed(calls: CallList, step: Step) -> None:
     """Write the call that turns token ids into rows."""
-    table, result = calls.workspace.table(step.node.weights[0]), step.writes[0]
+    table, result = calls.workspace.table(step.node.weight), step.writes[0]
     words = {
         "batch": calls.blocks.batch(TOKENS),
         "w": table.address,
@@ -29,8 +30,8 @@ def plan_embed(calls: CallList, step: Step) -> None:
 
 def plan_product(calls: CallList, step: Step) -> None:
     """Write the call of a dense product: one row, a few rows, or many by tiles."""
-    source, result = step.source, step.writes[0]
-    weight, bias = step.node.weights
+    source, result = _source(step), step.writes[0]
+    weight, bias = step.node.weight, step.node.bias
     table = calls.workspace.table(weight)
     y = calls.places.of(result)
     words: dict[str, Any] = {
@@ -61,8 +62,8 @@ def plan_product(calls: CallList, step: Step) -> None:
 
 def plan_experts(calls: CallList, step: Step) -> None:
     """Write the call in which every row multiplies by the experts that it chose."""
-    source, chosen, result = step.source, step.reads[-1], step.writes[0]
-    weight, n_used = step.node.weights[0], step.node.numbers["n_used"]
+    source, chosen, result = _source(step), step.reads[-1], step.writes[0]
+    weight, n_used = step.node.weight, step.node.numbers["n_used"]
     table = calls.workspace.table(weight)
     has_parts = n_used > 1 and source.x.width == weight.n_columns * n_used
     words = {
@@ -87,6 +88,12 @@ def plan_experts(calls: CallList, step: Step) -> None:
     reads = tuple(calls.places.of(value) for value in step.reads)
     calls.add(f"matmul.{table.type}/experts", reads, (calls.places.of(result),), words)
     calls.prepared = None
+
+
+def _source(step: Step) -> Input:
+    if step.source is None:
+        raise InternalError(f"The product of “{step.node.weight.name}” has no input.")
+    return step.source
 
 
 def _tiles(calls: CallList, source: Input, n_in: int, layout: str) -> Buffer:

@@ -43,7 +43,7 @@ def plan_rms_norm(calls: CallList, step: Step) -> None:
         "n": x.width // numbers["n_groups"],
         "n_groups": numbers["n_groups"],
         "group_stride": 0,
-        "weight": calls.workspace.vector(step.node.weights[0]),
+        "weight": calls.workspace.vector(step.node.weight),
         "bias": 0,
         "eps": f32_bits(numbers["eps"]),
         **calls.row_words(result, "out", "ldo"),
@@ -58,7 +58,7 @@ def plan_post_norm_add(calls: CallList, step: Step) -> None:
         "n_rows": calls.n_rows(branch),
         **calls.row_words(branch, "y", "ldy"),
         "n": branch.width,
-        "weight": calls.workspace.vector(step.node.weights[0]),
+        "weight": calls.workspace.vector(step.node.weight),
         "eps": f32_bits(step.node.numbers["eps"]),
         **calls.row_words(residual),
     }

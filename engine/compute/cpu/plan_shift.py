@@ -1,12 +1,12 @@
 """The tape that turns stored K in place after positions have moved."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.compute.cpu.arena import Touch
-from engine.compute.cpu.tape import KernelCall, Tape
+from engine.compute.cpu.tape import Addresses, KernelCall, Tape
 from engine.compute.cpu.workspace import Workspace
 from engine.compute.graph import Rotation
 from engine.native.buffers import address, aligned
@@ -14,7 +14,7 @@ from engine.native.buffers import address, aligned
 
 def shift_tape(
     workspace: Workspace,
-    addresses: Mapping[str, int],
+    addresses: Addresses,
     rotations: Sequence[tuple[int, Rotation]],
     pages: NDArray[np.int32],
     deltas: NDArray[np.int32],

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,13 @@ from engine.compute.cpu.signatures import pack, words
 from engine.native.buffers import address, aligned
 
 COUNTER_BYTES = 64  # its own cache line
+
+
+class Addresses(Protocol):
+    """Kernel addresses by name, "unit/kernel"."""
+
+    def __getitem__(self, name: str) -> int:
+        """Return the address of a kernel."""
 
 
 class Answer:
@@ -34,7 +42,7 @@ class Tape:
     """int64[n_ops, 3] in `ops`; `aim` sets where the answer goes before a run."""
 
     def __init__(
-        self, calls: Sequence[KernelCall], addresses: Mapping[str, int], arena: NDArray[np.uint8]
+        self, calls: Sequence[KernelCall], addresses: Addresses, arena: NDArray[np.uint8]
     ) -> None:
         self.n_ops = len(calls) + 1
         self.arena = arena

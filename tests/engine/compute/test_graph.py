@@ -2,8 +2,9 @@
 
 import pytest
 
-from engine.compute.graph import OUTPUTS, TOKENS, Graph, Rotation, Weight, sink_rows
+from engine.compute.graph import OUTPUTS, TOKENS, Graph, Rotation, Weight
 from engine.compute.ops import OPS, find_op
+from engine.compute.sink_rows import sink_rows
 from engine.errors import InternalError
 from tests.reference.graph_twin import GraphTwin
 
