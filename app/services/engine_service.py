@@ -59,6 +59,7 @@ class EngineService(QObject):
         self._jobs = jobs
         self._make_client = make_client or _engine_client
         self._load_id = 0
+        self._made: list[Client] = []  # appended on the pool, so that close() misses none
         self._steps: deque[tuple[str, float]] = deque(maxlen=64)
         self._timer = QTimer(self)
         self._timer.setInterval(33)
@@ -95,11 +96,11 @@ class EngineService(QObject):
             self._jobs.run(client.close, lambda _: None)
 
     def close(self) -> None:
-        """End the engine thread; called once, when the window is gone."""
+        """End the engine thread and any load; called once, when the window is gone."""
         self._load_id += 1
         self._timer.stop()
-        client, self.client = self.client, None
-        if client is not None:
+        self.client = None
+        for client in list(self._made):
             client.close()
 
     def is_available(self) -> bool:
@@ -126,6 +127,7 @@ class EngineService(QObject):
         if load_id != self._load_id:
             return None
         client = self._make_client(path, progress=self._on_progress, **options)
+        self._made = [*self._made[-3:], client]
         if load_id != self._load_id:
             client.close()
             return None

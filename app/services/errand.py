@@ -6,6 +6,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QTimer
 
+_PICTURE = (1440, 900)  # pixels, the size that the look was designed for
 _SETTLE_MS = 400  # for the last frame, the fonts and the scan to be on the picture
 
 
@@ -21,6 +22,8 @@ class Errand(QObject):
 
     def start(self) -> None:
         """Begin as soon as the event loop runs."""
+        if self._options.screenshot is not None:
+            self._window.resize(*_PICTURE)
         QTimer.singleShot(0, self._begin)
         if self._options.quit_after is not None:
             QTimer.singleShot(round(1000 * self._options.quit_after), self._end)

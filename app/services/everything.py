@@ -35,6 +35,6 @@ class Services:
         """Stop answers, store them, end the engine and every thread, close the files."""
         self.replies.stop_all()
         self.library.close()
-        self.jobs.close()
         self.engine.close()
+        self.jobs.close()
         self.database.close()

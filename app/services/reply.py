@@ -13,6 +13,7 @@ from app.chats.database import ChatDatabase
 from app.errors import AppError
 from app.services.engine_service import EngineService, sentence
 from app.services.figures import SpeedMeter, timings_record
+from app.strings import tr
 
 FRAME_MS = 33
 COMMIT_S = 1.0
@@ -120,13 +121,14 @@ class Replies(QObject):
                 self._submit(reply)
 
     def _on_engine_changed(self) -> None:
-        """A failed or ended load answers what waited for it."""
+        """A failed load answers everything; without a model nothing is left to wait for."""
         import engine
 
-        if self._engine.state in ("failed", "empty"):
-            for reply in self.running.values():
-                if reply.handle is None:
-                    reply.events.append(engine.Failed("no model", self._engine.error))
+        state = self._engine.state
+        for reply in self.running.values() if state in ("failed", "empty") else ():
+            if state == "failed" or reply.handle is None:
+                reply.events.clear()
+                reply.events.append(engine.Failed("no model", self._engine.error))
 
     # ------------------------------------------------------------ changing
 
@@ -186,7 +188,7 @@ class Replies(QObject):
             elif isinstance(event, engine.PromptProgress):
                 progress = event
             else:
-                last = event
+                last = last or event
         conversation_id, message_id = reply.message.conversation_id, reply.message.id
         if progress is not None and not n_tokens:
             self.reading.emit(conversation_id, message_id, progress)
@@ -217,7 +219,7 @@ class Replies(QObject):
         import engine
 
         if isinstance(last, engine.Failed):
-            message = last.message or self._engine.error
+            message = last.message or tr("The model was taken out of memory before it answered.")
             details = self._engine.details or f"{last.kind}: {last.message}"
             error = {"kind": last.kind, "message": message, "details": details}
             self._settle(reply, "failed", {"error": error})

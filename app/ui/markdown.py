@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 
 # A last line that may still become something else ("-" could be a list, a heading or a rule).
 _UNDECIDED = re.compile(r"(?:\A|\n)[ ]{0,3}(?:[-=*_+#>|]{1,6}|\d{1,9}[.)]?|[`~]{1,2})[ ]*\Z")
-_OPEN_LINK = re.compile(r"!?\[([^\[\]\n]*)(?:\]\([^()\s]*)?\Z")
+_OPEN_LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\s]*\Z")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})([^\n`]*)\n", re.MULTILINE)
-_TYPED_OPEN_LINK = re.compile(r"!?\[([^\[\]\n]*)(?:\]\([^()\s]*)?\Z")
-_FENCE = re.compile(r"^```([^\n`]*)\n(.*?)(?:^```[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_TYPED_FENCE = re.compile(r"^```([^\n`]*)\n(.*?)(?:^```[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _TASK = re.compile(r"\[([ xX])\]\s+")
 _SAFE_LINKS = ("http:", "https:", "mailto:", "#")
 
@@ -70,7 +69,7 @@ class MarkdownStream:
     rest: str = ""
     _fence: re.Match[str] | None = None
     _searched: int = 0
-    _next_number: int | None = None
+    _open_number: int | None = None
 
     def feed(self, text: str) -> None:
         """Append `text` to the message and bring the blocks up to date."""
@@ -92,10 +91,10 @@ class MarkdownStream:
         source = self.rest if finished else _calm(self.rest)
         tokens = _parser().parse(source)
         groups = _groups(tokens)
+        _renumber(groups, self._open_number)
         n_final = len(groups) if finished else len(groups) - 1
         for i, group in enumerate(groups):
-            number = self._next_number if i == 0 else None
-            blocks, self._next_number = _flatten(group, number)
+            blocks = _flatten(group)
             if i < n_final:
                 self.frozen += blocks
             elif not finished:
@@ -111,12 +110,8 @@ class MarkdownStream:
     def _open(self, blocks: list[Block], group: "list[Token]") -> None:
         """Show the last group; remember where an open fence starts, to append to it cheaply."""
         self.open = [replace(block, closed=False) for block in blocks]
-        if group[0].type == "list_item_open":
-            number = group[0].meta.get("number")
-            self._next_number = number if isinstance(number, int) else None
-        else:
-            self._next_number = None
         token = group[0]
+        self._open_number = token.meta.get("number") if token.type == "list_item_open" else None
         if token.type == "fence" and token.map:
             line_start = _line_offset(self.rest, token.map[0])
             found = _FENCE.match(self.rest, line_start)
@@ -228,19 +223,24 @@ def _groups(tokens: "list[Token]") -> "list[list[Token]]":
     return groups
 
 
-def _flatten(group: "list[Token]", first_number: int | None) -> tuple[list[Block], int | None]:
-    """Turn one group into blocks; return also the number that a following item would have."""
+def _renumber(groups: "list[list[Token]]", first: int | None) -> None:
+    """Let the items at the start count from `first`: those before them are frozen already."""
+    shift: int | None = None
+    for group in groups:
+        number = group[0].meta.get("number") if group[0].type == "list_item_open" else None
+        if first is None or number is None:
+            return
+        shift = first - number if shift is None else shift
+        group[0].meta["number"] = number + shift
+
+
+def _flatten(group: "list[Token]") -> list[Block]:
+    """Turn one group into blocks."""
     walk = _Walk()
     if group[0].type == "list_item_open":
-        number = group[0].meta["number"]
-        if number is not None and first_number is not None:
-            number = first_number
-            group[0].meta["number"] = number
-        walk.lists.append(number)
-        walk.read(group)
-        return walk.blocks, None if number is None else number + 1
+        walk.lists.append(group[0].meta["number"])
     walk.read(group)
-    return walk.blocks, None
+    return walk.blocks
 
 
 @dataclass

@@ -136,6 +136,5 @@ def stylesheet(theme: Theme) -> str:
     values |= {f"f{n}": str(theme.px(n)) for n in range(9, 31)}
     values["code_face"] = theme.code_face
     values["accent_hover"] = "#EA8B6A" if dark else "#AD4526"
-    values["accent_text"] = "#E98A68" if dark else "#B0452A"
     values["toast_accent"] = "#B0452A" if dark else "#F0A286"
     return _RULES.substitute(values)

@@ -29,6 +29,7 @@ class Tokens:
     soft: str
     faint: str
     accent: str
+    accent_text: str
     accent_background: str
     own: str
     code: str
@@ -52,6 +53,7 @@ LIGHT = Tokens(
     soft="#6F655C",
     faint="#B8ADA2",
     accent="#C2502F",
+    accent_text="#B0452A",
     accent_background="#F6E3DA",
     own="#F0E8DE",
     code="#F5F0E9",
@@ -60,7 +62,7 @@ LIGHT = Tokens(
     bad="#A8321F",
     string="#4F6F3A",
     number="#8A5A12",
-    comment="#7A6F65",
+    comment="#756A60",
     function="#7A4A86",
 )
 DARK = Tokens(
@@ -74,6 +76,7 @@ DARK = Tokens(
     soft="#A79C93",
     faint="#665C55",
     accent="#E27A56",
+    accent_text="#E98A68",
     accent_background="#3A2720",
     own="#2C2723",
     code="#141211",
@@ -196,8 +199,8 @@ class Theme(QObject):
             role.Highlight: "accent",
             role.HighlightedText: "on_accent",
             role.Accent: "accent",
-            role.Link: "accent",
-            role.LinkVisited: "accent",
+            role.Link: "accent_text",
+            role.LinkVisited: "accent_text",
             role.Mid: "line",
             role.Midlight: "line",
             role.Dark: "line",

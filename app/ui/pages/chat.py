@@ -102,6 +102,7 @@ class ChatPane(QWidget):
         replies.reading.connect(self._on_reading)
         replies.measured.connect(self._on_measured)
         replies.settled.connect(self._on_settled)
+        replies.busy_changed.connect(self._show_running)
         engine.changed.connect(self.show_engine)
         theme.changed.connect(self._fit_foot)
 

@@ -216,7 +216,7 @@ def _document_style(appearance: str, zoom: float, face: str) -> str:
     code_size = theme.px(12.5)
     return (
         f"p {{ margin: 0; line-height: {percent}%; }} .plain {{ white-space: pre-wrap; }}"
-        f"a {{ color: {tokens.accent}; text-decoration: underline; }}"
+        f"a {{ color: {tokens.accent_text}; text-decoration: underline; }}"
         f"code {{ font-family: '{theme.code_face}'; font-size: {code_size}px;"
         f" background-color: {tokens.own}; }}"
         f"table {{ border-collapse: collapse; border-color: {tokens.line}; }}"

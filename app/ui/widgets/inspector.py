@@ -60,6 +60,7 @@ class Inspector(QFrame):
         if area is None:
             area = QScrollArea(self)
             area.setWidgetResizable(True)
+            area.setAccessibleName(title)
             area.setFrameShape(QFrame.Shape.NoFrame)
             area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
             self._areas[key] = area
