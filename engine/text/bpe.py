@@ -1,6 +1,6 @@
 """Byte-pair merges: text to words, words to tokens, the words remembered."""
 
-from collections.abc import Iterable
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,6 @@ def _byte_spelling() -> NDArray[np.uint16]:
 
 
 BYTE_SPELLING = _byte_spelling()
-BYTE_OF_CHAR = {chr(code): byte for byte, code in enumerate(BYTE_SPELLING.tolist())}
 
 
 class BytePairs:
@@ -51,30 +50,26 @@ class BytePairs:
         self._cache: dict[str, list[int]] = {}
         self._n_cached_chars = 0
 
-    def encode(self, text: str, follows_special: bool) -> list[int]:
-        """Return the ids of text without special tokens."""
+    def encode(self, texts: list[str]) -> list[list[int]]:
+        """Return the ids of each text."""
         if self._lowercase:
-            text = text.lower()
+            texts = [text.lower() for text in texts]
         if self._pre_tokenizer.escape_spaces:
-            text = text.replace(" ", SPACE)
-        words = self._pre_tokenizer.split(text)
+            texts = [text.replace(" ", SPACE) for text in texts]
+        words = [self._pre_tokenizer.split(text) for text in texts]
         cache = self._cache
-        unknown = list(set(words).difference(cache))
+        unknown = list(set().union(*words).difference(cache))
         if unknown:
             cache.update(zip(unknown, self._merge(unknown), strict=True))
-        ids: list[int] = []
-        for found in map(cache.__getitem__, words):
-            ids += found
+        ids = [list(chain.from_iterable(map(cache.__getitem__, part))) for part in words]
         self._forget_if_full(cache, unknown)
         return ids
 
-    def _merge(self, words: list[str]) -> Iterable[list[int]]:
+    def _merge(self, words: list[str]) -> list[list[int]]:
         text, offsets = pack_texts([word.encode() for word in words])
         if self._pre_tokenizer.byte_level:
             text, offsets = _spell(text, offsets)
-        ids, ends = self._merger.merge(text, offsets)
-        all_ids, places = ids.tolist(), ends.tolist()
-        return (all_ids[a:b] for a, b in zip(places, places[1:], strict=False))
+        return self._merger.merge(text, offsets)
 
     def _forget_if_full(self, cache: dict[str, list[int]], added: list[str]) -> None:
         self._n_cached_chars += sum(map(len, added)) + 8 * len(added)

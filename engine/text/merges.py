@@ -1,5 +1,7 @@
 """Runs the merge kernel: texts to token ids by byte-pair ranks or by SentencePiece scores."""
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -39,10 +41,8 @@ class Merger:
             whole=whole,
         )
 
-    def merge(
-        self, text: bytes, offsets: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Return the ids of all texts, int32, and int64 [n + 1] where each text's ids begin.
+    def merge(self, text: bytes, offsets: NDArray[np.int64]) -> list[list[int]]:
+        """Return the ids of each text.
 
         Text i is text[offsets[i] : offsets[i + 1]]. Takes at most 44 bytes of memory for each byte
         of the longest stretch that cannot be cut. Raises RequestError above 2 GiB.
@@ -69,8 +69,10 @@ class Merger:
                 result=result.ctypes.data,
             )
             if result[0] == 0:
-                return ids[: out_offsets[-1]], out_offsets
+                break
             capacity = int(result[0])
+        all_ids = ids[: out_offsets[-1]].tolist()
+        return [all_ids[a:b] for a, b in pairwise(out_offsets.tolist())]
 
 
 def _order(scores: NDArray[np.float32]) -> NDArray[np.int32]:

@@ -1,21 +1,38 @@
 """Pieces: token ids to the bytes they stand for."""
 
 import re
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import RequestError
-from engine.text.bpe import BYTE_OF_CHAR
+from engine.text.bpe import BYTE_SPELLING
+from engine.text.signatures import (
+    NOT_A_BYTE,
+    PIECE_BYTE,
+    PIECE_EMPTY,
+    PIECE_TEXT,
+    PIECE_VERBATIM,
+)
 from engine.text.special import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED
-from engine.text.spm import SPACE
-from engine.text.strings import StringTable
+from engine.text.strings import StringTable, run
 
-_VERBATIM = CONTROL | UNKNOWN | USER_DEFINED
+_BYTE_OF_CHAR = np.full(512, NOT_A_BYTE, np.uint16)
+_BYTE_OF_CHAR[BYTE_SPELLING] = np.arange(256)
+
+
+class _Packed(NamedTuple):
+    """The pieces of all tokens: token t is joined[starts[t] : starts[t + 1]], unless it is odd."""
+
+    joined: bytes
+    starts: memoryview
+    odd: dict[int, bytes]
 
 
 class Pieces:
-    """The piece of each token, worked out when first asked for.
+    """The pieces of a vocabulary, worked out together when the first one is asked for.
 
     `byte_level`: normal tokens spell bytes by the byte table, else they hold UTF-8 in which U+2581
     is a space. A character outside the byte table stays visible as [UNK_BYTE_0x…].
@@ -27,20 +44,19 @@ class Pieces:
         self._tokens = tokens
         self._attributes = attributes
         self._byte_level = byte_level
-        self._known: dict[int, bytes] = {}
 
     def piece(self, token: int, special: bool = True) -> bytes:
         """Return the bytes of a token; without `special`, control and unknown tokens have none.
 
         Raises RequestError for an id outside the vocabulary.
         """
-        known = self._known.get(token)
-        if known is None:
-            self.require(token)
-            known = self._known[token] = self._decode(token)
+        self.require(token)
         if not special and self._attributes[token] & (CONTROL | UNKNOWN):
             return b""
-        return known
+        packed = self._packed
+        if token in packed.odd:
+            return packed.odd[token]
+        return packed.joined[packed.starts[token] : packed.starts[token + 1]]
 
     def require(self, token: int) -> None:
         """Raise RequestError for an id outside the vocabulary."""
@@ -49,36 +65,42 @@ class Pieces:
                 f"There is no token {token}: this vocabulary has {len(self._tokens):,}."
             )
 
-    def _decode(self, token: int) -> bytes:
-        text, attribute = self._tokens[token], int(self._attributes[token])
-        if attribute & _VERBATIM:
-            return text
-        if attribute & NORMAL:
-            return _spelled(text) if self._byte_level else text.replace(_SPACE, b" ")
-        return _byte_value(text) if attribute & BYTE else b""
+    @cached_property
+    def _packed(self) -> _Packed:
+        n = len(self._tokens)
+        kinds = _kinds(self._attributes)
+        out = np.empty(self._tokens.n_bytes, np.uint8)
+        starts, odd = np.empty(n + 1, np.int64), np.zeros(n, np.uint8)
+        run(
+            "pieces",
+            table=self._tokens.address,
+            kinds=kinds.ctypes.data,
+            byte_of_char=_BYTE_OF_CHAR.ctypes.data if self._byte_level else 0,
+            pieces=out.ctypes.data,
+            starts=starts.ctypes.data,
+            odd=odd.ctypes.data,
+        )
+        spelled = {token: _spelled(self._tokens[token]) for token in np.flatnonzero(odd).tolist()}
+        return _Packed(out[: starts[n]].tobytes(), starts.data, spelled)
 
 
-_SPACE = SPACE.encode()
+def _kinds(attributes: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return how each token's text is read; what is marked twice goes by the first mark here."""
+    verbatim = (attributes & (CONTROL | UNKNOWN | USER_DEFINED)) != 0
+    marks = [verbatim, (attributes & NORMAL) != 0, (attributes & BYTE) != 0]
+    return np.select(marks, [PIECE_VERBATIM, PIECE_TEXT, PIECE_BYTE], PIECE_EMPTY).astype(np.uint8)
 
 
 def _spelled(text: bytes) -> bytes:
-    """Return the bytes that a byte-level token spells."""
+    """Return the bytes that a byte-level token spells, its strange characters left visible."""
     out = bytearray()
     for char in text.decode("utf-8", "replace"):
-        value = BYTE_OF_CHAR.get(char)
-        if value is None:
+        value = _BYTE_OF_CHAR[ord(char)] if ord(char) < len(_BYTE_OF_CHAR) else NOT_A_BYTE
+        if value == NOT_A_BYTE:
             out += f"[UNK_BYTE_0x{char.encode().hex()}".encode() + text + b"]"
         else:
             out.append(value)
     return bytes(out)
-
-
-def _byte_value(text: bytes) -> bytes:
-    """Return the byte of a token written <0xHH>; nothing for any other text."""
-    try:
-        return bytes((int(text[3:5], 16),)) if text[:3] == b"<0x" else b""
-    except ValueError:
-        return b""
 
 
 def clean(text: bytes) -> bytes:

@@ -35,12 +35,10 @@ class PreTokenizer:
 
     def split(self, text: str) -> list[str]:
         """Return the words of `text`; nothing is lost, except by the type whitespace its gaps."""
-        words = [text]
-        for rule in _rules(self.patterns):
-            words = rule(words[0]) if len(words) == 1 else [w for part in words for w in rule(part)]
-        return words
+        return _rules(self.patterns)(text)
 
 
+_MAX_KNOWN, _MAX_KNOWN_CHARS = 1 << 14, 16
 _ANY_DIGITS = regex.compile(r"\p{N}+")
 _ASCII_DIGITS = regex.compile(r"[0-9]+")
 
@@ -74,11 +72,38 @@ def _rule(source: str) -> Rule:
     return lambda text: [piece for piece in split(text) if piece]
 
 
+def _then(first: Rule, second: Rule) -> Rule:
+    """Return the rule that cuts by the first and then, by the second, what that left.
+
+    Short pieces come again and again, so what becomes of them is remembered.
+    """
+    known: dict[str, list[str]] = {}
+
+    def cut(text: str) -> list[str]:
+        words: list[str] = []
+        for piece in first(text):
+            cut_piece = known.get(piece)
+            if cut_piece is None:
+                cut_piece = second(piece)
+                if len(piece) <= _MAX_KNOWN_CHARS:
+                    if len(known) >= _MAX_KNOWN:
+                        known.clear()
+                    known[piece] = cut_piece
+            words += cut_piece
+        return words
+
+    return cut
+
+
 @cache
-def _rules(patterns: str) -> tuple[Rule, ...]:
+def _rules(patterns: str) -> Rule:
+    """Return all rules of a type as one."""
     if patterns == "whitespace":
-        return (regex.compile(PATTERNS[patterns][0]).findall,)
-    return tuple(_rule(source) for source in PATTERNS[patterns])
+        return regex.compile(PATTERNS[patterns][0]).findall
+    *others, rules = (_rule(source) for source in PATTERNS[patterns])
+    for rule in reversed(others):
+        rules = _then(rule, rules)
+    return rules
 
 
 # One row per set of switches: the names that models give, and the row they all stand for. A name

@@ -20,6 +20,10 @@ CUT_BITS = 20  # the set of character pairs that may be joined is a bitmap of 2 
 # Values of the word `whole` of merge: which words are looked up before any merge.
 WHOLE_NEVER, WHOLE_ALWAYS, WHOLE_NEWLINES = range(3)
 
+# Values of `kinds` of pieces, and the value of byte_of_char where a character spells no byte.
+PIECE_EMPTY, PIECE_VERBATIM, PIECE_TEXT, PIECE_BYTE = range(4)
+NOT_A_BYTE = 0xFFFF
+
 _TEXTS = ("text", "offsets", "n_texts")  # text i is [offsets[i], offsets[i + 1]) of `text`
 WORDS: dict[str, tuple[str, ...]] = {
     # Fill the slots of `table`. `is_pairs`: strings are "left right". result int64[2]: first
@@ -31,6 +35,10 @@ WORDS: dict[str, tuple[str, ...]] = {
     "joints": ("table", "is_pairs", "bits"),
     # Replace each byte by the UTF-8 form of spelling[byte] (uint16[256], below 0x800).
     "spell": (*_TEXTS, "spelling", "out", "out_offsets"),
+    # The bytes of every string: `kinds` uint8[n_strings]; texts are unescaped (U+2581 to space) or,
+    # with byte_of_char uint16[512], un-spelled. pieces: as many bytes as the strings have. starts
+    # int64[n_strings + 1]. odd uint8[n_strings] zeros: 1 where a text spells no bytes.
+    "pieces": ("table", "kinds", "byte_of_char", "pieces", "starts", "odd"),
     # Byte-pair merges (`merges` is a table of pairs, rank = index) or, with merges 0, joins of
     # neighbours that are a token, by `order` int32[n] (lower first). `byte_ids` int32[256], -1 =
     # drop. `scratch` holds merge_scratch_bytes(capacity). `ids` int32: as many as text bytes;

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.text.merges import Merger
-from engine.text.strings import StringTable
+from engine.text.strings import StringTable, pack_texts
 
 SPACE = "\u2581"  # how these vocabularies write a space
 # A symbol that a merge formed is a token by construction, so what is no token at the end is a
@@ -26,12 +26,10 @@ class SentencePieces:
         self._escape_spaces = escape_spaces
         self._add_space_prefix = add_space_prefix
 
-    def encode(self, text: str, follows_special: bool) -> list[int]:
-        """Return the ids of text without special tokens; `follows_special` also at the start."""
-        if self._add_space_prefix and follows_special:
-            text = " " + text
+    def encode(self, texts: list[str]) -> list[list[int]]:
+        """Return the ids of each text; before each is a special token, or nothing."""
+        if self._add_space_prefix:
+            texts = [" " + text for text in texts]
         if self._escape_spaces:
-            text = text.replace(" ", SPACE)
-        raw = text.encode()
-        ids, _ = self._merger.merge(raw, np.array((0, len(raw)), np.int64))
-        return ids.tolist()
+            texts = [text.replace(" ", SPACE) for text in texts]
+        return self._merger.merge(*pack_texts([text.encode() for text in texts]))

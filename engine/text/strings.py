@@ -51,7 +51,8 @@ def string_array(strings: Sequence[bytes]) -> StringArray:
 class StringTable:
     """Strings by index and index by string.
 
-    Of equal strings the first is found; `first_repeated` is the second one's index, or -1. With
+    Of equal strings the first is found; `first_repeated` is the second one's index, or -1.
+    `n_bytes` is the length of all. With
     `is_pairs` the strings are "left right", as merges are stored, and only kernels find them.
     Raises ModelFileError for strings made to collide.
     """
@@ -68,6 +69,7 @@ class StringTable:
         base[0] = 1
         powers = np.multiply.accumulate(base)
         self._kept = (starts, ends, slots, powers)
+        self.n_bytes = int((ends - starts).sum())
         self.block = np.zeros(len(TABLE_WORDS), np.int64)
         self.block[:] = (
             *(bytes_address(strings.blob), starts.ctypes.data, ends.ctypes.data, n),

@@ -19,8 +19,8 @@ from engine.text.strings import StringTable, bytes_address, run, string_array
 class TextTokenizer(Protocol):
     """One family's way with text that holds no special tokens."""
 
-    def encode(self, text: str, follows_special: bool) -> list[int]:
-        """Return the ids; `follows_special`: nothing, or a special token, stands before."""
+    def encode(self, texts: list[str]) -> list[list[int]]:
+        """Return the ids of each text; before each is a special token, or nothing."""
 
 
 class SpecialTokens:

@@ -89,13 +89,13 @@ class Vocab:
         """
         text = _whole_characters(text)
         ids = [self.bos] if add_special and self.switches.add_bos and self.bos >= 0 else []
-        follows_special = True
-        for part in self._special.partition(text, parse_special):
+        parts = list(self._special.partition(text, parse_special))
+        encoded = iter(self._text.encode([part for part in parts if isinstance(part, str)]))
+        for part in parts:
             if isinstance(part, str):
-                ids += self._text.encode(part, follows_special)
+                ids += next(encoded)
             else:
                 ids.append(part)
-            follows_special = not isinstance(part, str)
         if add_special and self.switches.add_eos and self.eos >= 0:
             ids.append(self.eos)
         return ids

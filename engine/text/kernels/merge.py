@@ -11,10 +11,8 @@ from engine.native.simd import (
     callee_out_of_line,
     load_i32,
     load_i64,
-    load_u16,
     store_i32,
     store_i64,
-    store_u8,
 )
 from engine.text.kernels.strings import (
     byte,
@@ -39,7 +37,6 @@ from engine.text.signatures import (
 
 _TEXT, _OFFSETS, _N_TEXTS, _TOKENS, _MERGES, _ORDER, _JOINTS, _BYTE_IDS, _WHOLE = range(9)
 _SCRATCH, _CAPACITY, _IDS, _OUT_OFFSETS, _RESULT = range(9, len(WORDS["merge"]))
-_SPELLING, _SPELLED, _SPELLED_OFFSETS = range(3, len(WORDS["spell"]))
 NEWLINE = 0x0A
 
 
@@ -252,21 +249,3 @@ def merge(args, thread, n_threads):
             at += n
         store_i64(word(args, _OUT_OFFSETS) + 8 * (i + 1), n_out)
     store_i64(word(args, _RESULT), needed)
-
-
-def spell(args, thread, n_threads):
-    """Write each byte as the character that a byte-level vocabulary has for it."""
-    out, n_out = word(args, _SPELLED), np.int64(0)
-    store_i64(word(args, _SPELLED_OFFSETS), n_out)
-    for i in range(word(args, _N_TEXTS)):
-        for at in range(word(word(args, _OFFSETS), i), word(word(args, _OFFSETS), i + 1)):
-            value = byte(word(args, _TEXT) + at)
-            code = np.int64(load_u16(word(args, _SPELLING) + 2 * value))
-            if code < 0x80:
-                store_u8(out + n_out, np.uint8(code))
-                n_out += 1
-            else:
-                store_u8(out + n_out, np.uint8(0xC0 | (code >> 6)))
-                store_u8(out + n_out + 1, np.uint8(0x80 | (code & 0x3F)))
-                n_out += 2
-        store_i64(word(args, _SPELLED_OFFSETS) + 8 * (i + 1), n_out)

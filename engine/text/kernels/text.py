@@ -1,8 +1,9 @@
 """All kernels of the unit "text"."""
 
 from engine.text.kernels.map_order import map_order
-from engine.text.kernels.merge import merge, spell
+from engine.text.kernels.merge import merge
 from engine.text.kernels.partition import candidates, partition
+from engine.text.kernels.spelling import pieces, spell
 from engine.text.kernels.strings import find, index, joints
 
 
@@ -16,5 +17,6 @@ def kernels():
         "map_order": map_order,
         "merge": merge,
         "partition": partition,
+        "pieces": pieces,
         "spell": spell,
     }
