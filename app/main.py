@@ -82,11 +82,11 @@ def make_application() -> "QApplication":
     QGuiApplication.setHighDpiScaleFactorRoundingPolicy(
         Qt.HighDpiScaleFactorRoundingPolicy.PassThrough
     )
-    application = QApplication.instance() or QApplication(["inglenook"])
+    running = QApplication.instance()
+    application = running if isinstance(running, QApplication) else QApplication(["inglenook"])
     application.setApplicationName("Inglenook")
     application.setOrganizationName("Inglenook")
     application.setDesktopFileName("inglenook")
-    assert isinstance(application, QApplication)
     return application
 
 

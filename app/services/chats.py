@@ -96,6 +96,11 @@ class Chats(QObject):
         self.database.update_conversation(message.conversation_id, leaf_id=message.id)
         self.branched.emit(message.conversation_id)
 
+    def show_branch(self, conversation_id: int, leaf_id: int | None) -> None:
+        """Show the branch that ends at a message."""
+        self.database.update_conversation(conversation_id, leaf_id=leaf_id)
+        self.branched.emit(conversation_id)
+
     def go_to_sibling(self, message: Message, step: int) -> None:
         """Show the version of a message that many steps away, with what follows it."""
         versions = self.database.siblings(message.id)

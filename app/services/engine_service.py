@@ -8,6 +8,7 @@ from typing import Any
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.services.jobs import Jobs
+from app.services.model_words import display_name
 from app.strings import tr
 
 Client = Any
@@ -161,7 +162,7 @@ class EngineService(QObject):
         if load_id == self._load_id and client is not None:
             self._timer.stop()
             self.done = 1.0
-            self.name = _model_name(client, self.path)
+            self.name = display_name(self.path, getattr(client, "info", None))
             self._set_state("ready")
 
     def _on_failed(self, load_id: int, error: Exception, trace: str) -> None:
@@ -195,8 +196,3 @@ def _engine_client(path: Path, **options: Any) -> Client:
     import engine
 
     return engine.EngineClient(path, **options)  # type: ignore[attr-defined]
-
-
-def _model_name(client: Client, path: Path | None) -> str:
-    name = getattr(getattr(client, "info", None), "name", "") or ""
-    return str(name) or (path.stem if path else "")

@@ -45,6 +45,14 @@ def color_spans(code: str, language: str) -> list[tuple[int, int, str]]:
     return spans
 
 
+def warm_up() -> None:
+    """Import what the first answer with code will need; for a thread beside the window."""
+    from app.ui.markdown import parse
+
+    parse("- warm `up`")
+    color_spans("x = 1", "python")
+
+
 @lru_cache(maxsize=64)
 def _lexer(language: str) -> "Lexer | None":
     from pygments.lexers import get_lexer_by_name

@@ -24,6 +24,7 @@ from app.strings import tr
 from app.ui.actions import ACTIONS
 from app.ui.chat_control import ChatControl
 from app.ui.guard import Guard
+from app.ui.highlight import warm_up
 from app.ui.icons import program_icon
 from app.ui.model_control import ModelControl, dropped_model
 from app.ui.pages.chat import ChatPane
@@ -63,7 +64,7 @@ class MainWindow(QMainWindow):
         self._may_close = False
         self.guard = Guard(self)
         self.sidebar = Sidebar(self)
-        self.pane = ChatPane(services, self)
+        self.pane = ChatPane(services, self.guard, self)
         self.panes = QSplitter(Qt.Orientation.Horizontal, self)
         self.panes.addWidget(self.pane)
         self.inspector = Inspector(self)
@@ -102,7 +103,6 @@ class MainWindow(QMainWindow):
     def _connect(self) -> None:
         services = self.services
         self.guard.said.connect(self.say)
-        self.pane.said.connect(self.say)
         self.pane.link_wanted.connect(self._ask_about_link)
         self.pane.header.sidebar.clicked.connect(self.toggle_sidebar)
         self.pane.header.inspector.clicked.connect(self.toggle_inspector)
@@ -118,6 +118,7 @@ class MainWindow(QMainWindow):
         """Do what can wait until the window is on the screen: panels, models, memory."""
         self.sampling.fill()
         self.models.begin()
+        self.services.jobs.run(warm_up, lambda _: None)
         self._memory.start()
         self.pane.composer.edit.setFocus()
 
@@ -126,6 +127,7 @@ class MainWindow(QMainWindow):
     def _all_acts(self) -> dict[str, Callable[[], Any]]:
         """Return what each action of the table does in this window."""
         pane, chats, models = self.pane, self.chats, self.models
+        acts = pane.acts
         return {
             "chat.start": chats.start,
             "chat.search": self._search,
@@ -135,14 +137,14 @@ class MainWindow(QMainWindow):
             "chat.previous": lambda: chats.open_neighbour(-1),
             "chat.next": lambda: chats.open_neighbour(1),
             "message.stop": self._escape,
-            "message.regenerate": lambda: pane.act_on_last("message.regenerate"),
-            "message.continue": lambda: pane.act_on_last("message.continue"),
-            "message.previous_version": lambda: pane.step_version(-1),
-            "message.next_version": lambda: pane.step_version(1),
-            "message.copy_selection": pane.copy_selection,
-            "message.copy_answer": lambda: pane.act_on_last("message.copy"),
-            "message.copy_code": pane.copy_last_code,
-            "message.edit_question": pane.edit_question,
+            "message.regenerate": lambda: acts.act_on_last("message.regenerate"),
+            "message.continue": lambda: acts.act_on_last("message.continue"),
+            "message.previous_version": lambda: acts.step_version(-1),
+            "message.next_version": lambda: acts.step_version(1),
+            "message.copy_selection": acts.copy_selection,
+            "message.copy_answer": lambda: acts.act_on_last("message.copy"),
+            "message.copy_code": acts.copy_last_code,
+            "message.edit_question": acts.edit_question,
             "page.newest": pane.transcript.go_to_newest,
             "composer.focus": pane.composer.edit.setFocus,
             "model.choose": models.choose,

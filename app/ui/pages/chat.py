@@ -1,6 +1,5 @@
 """One pane: the head, the transcript or the welcome card, and the composer of a conversation."""
 
-from collections.abc import Callable
 from typing import Any
 
 from PySide6.QtCore import QTimer, Signal
@@ -8,14 +7,13 @@ from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QGuiApplica
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from app.chats.conversation import Conversation, Message
-from app.errors import AppError
 from app.services.everything import Services
-from app.services.figures import rows, speed, summary
+from app.services.figures import speed, summary
 from app.strings import count, tr
-from app.ui.markdown import parse
+from app.ui.guard import Guard
+from app.ui.message_acts import MessageActs
 from app.ui.theme import theme
 from app.ui.widgets.composer import Composer
-from app.ui.widgets.details_popup import DetailsPopup
 from app.ui.widgets.header import PaneHeader
 from app.ui.widgets.message import Reading
 from app.ui.widgets.pane_parts import Banner, EmptyPage, SystemPrompt
@@ -30,20 +28,19 @@ class ChatPane(QWidget):
 
     Signals:
         opened(int): another conversation is on show; 0 for a new one.
-        said(str, object): a short line for the person, with a way back or None.
         link_wanted(str): a link was clicked.
         model_wanted(): the model chip was pressed.
     """
 
     opened = Signal(int)
-    said = Signal(str, object)
     link_wanted = Signal(str)
     model_wanted = Signal()
 
-    def __init__(self, services: Services, parent: QWidget | None = None) -> None:
+    def __init__(self, services: Services, guard: Guard, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("page")
         self.services = services
+        self.guard = guard
         self.conversation: Conversation | None = None
         self.params: dict[str, Any] = {}
         self._editing: Message | None = None
@@ -60,6 +57,7 @@ class ChatPane(QWidget):
         self.system = SystemPrompt(self)
         self.banner = Banner(self)
         self.composer = Composer(self)
+        self.acts = MessageActs(self)
         self._count_later = QTimer(self)
         self._count_later.setSingleShot(True)
         self._count_later.setInterval(150)
@@ -87,14 +85,12 @@ class ChatPane(QWidget):
         self.composer.stopped.connect(self.stop)
         self.composer.draft_changed.connect(self._keep_draft)
         self.composer.text_changed.connect(self._count_later.start)
-        self.composer.recalled.connect(self.edit_question)
+        self.composer.recalled.connect(self.acts.edit_question)
         self.composer.system_wanted.connect(self.system.toggle)
         self.system.changed.connect(self._keep_system)
         self.banner.cancelled.connect(self._end_editing)
         self.header.renamed.connect(self._rename)
         self.header.model_wanted.connect(self.model_wanted)
-        self.transcript.action.connect(self.act)
-        self.transcript.sibling.connect(self._go_to_sibling)
         self.transcript.link_activated.connect(self.link_wanted)
         chats.added.connect(self._on_added)
         chats.branched.connect(self._on_branched)
@@ -112,6 +108,11 @@ class ChatPane(QWidget):
     def conversation_id(self) -> int:
         """Return the id of the conversation on show, 0 for a new one."""
         return self.conversation.id if self.conversation else 0
+
+    @property
+    def leaf_id(self) -> int | None:
+        """Return the last message of the branch on show, or None for an empty page."""
+        return self.conversation.leaf_id if self.conversation else None
 
     def open(self, conversation_id: int | None, message_id: int | None = None) -> None:
         """Show a conversation from its end or at a message; None is a new, empty one."""
@@ -188,15 +189,17 @@ class ChatPane(QWidget):
         editing, self._editing = self._editing, None
         self.banner.hide()
         if self.conversation is None:
-            self.conversation = self._try(lambda: self.services.chats.start(params=self.params))
+            self.conversation = self.guard.attempt(
+                lambda: self.services.chats.start(params=self.params)
+            )
             if self.conversation is None:
                 self.composer.set_text(text)
                 return
             self.opened.emit(self.conversation_id)
         if editing is not None:
-            self._try(lambda: self.services.chats.edit(editing, text))
+            self.guard.attempt(lambda: self.services.chats.edit(editing, text))
         else:
-            self._try(lambda: self.services.chats.ask(self.conversation_id, text))
+            self.guard.attempt(lambda: self.services.chats.ask(self.conversation_id, text))
         self._keep_draft("")
         self._refresh_conversation()
 
@@ -208,46 +211,6 @@ class ChatPane(QWidget):
         """Tell whether an answer of this pane runs."""
         return self.services.replies.is_running(self.conversation_id)
 
-    def act(self, key: str, message: Message) -> None:
-        """Do what a button under a message says."""
-        chats = self.services.chats
-        acts: dict[str, Callable[[], Any]] = {
-            "message.copy": lambda: self._copy(self.transcript.text_of(message)),
-            "message.edit": lambda: self._begin_editing(message),
-            "message.regenerate": lambda: self._when_idle(lambda: chats.regenerate(message)),
-            "message.continue": lambda: self._when_idle(lambda: chats.resume(message)),
-            "message.branch": lambda: self._branch_from(message),
-            "message.details": lambda: self._show_details(message),
-            "message.delete": lambda: self._delete_message(message),
-        }
-        if key in acts:
-            self._try(acts[key])
-
-    def act_on_last(self, key: str) -> None:
-        """Do an act on the last answer, for the keys that work anywhere."""
-        answers = [m for m in self.transcript.messages if m.role == "assistant"]
-        if answers:
-            self.act(key, answers[-1])
-
-    def edit_question(self) -> None:
-        """Edit the last question."""
-        questions = [m for m in self.transcript.messages if m.role == "user"]
-        if questions:
-            self._begin_editing(questions[-1])
-
-    def copy_last_code(self) -> None:
-        """Copy the last code block of the conversation."""
-        for message in reversed(self.transcript.messages):
-            blocks = [b for b in parse(self.transcript.text_of(message)) if b.kind == "code"]
-            if blocks:
-                self._copy(blocks[-1].text)
-                return
-
-    def step_version(self, step: int) -> None:
-        """Show another version of the last message."""
-        if self.transcript.messages:
-            self._go_to_sibling(self.transcript.messages[-1], step)
-
     def change_sampling(self, values: dict[str, Any], replace: bool = False) -> None:
         """Use other sampling values from the next token on, and in later answers here."""
         known = {} if replace else self.params.get("sampling", {})
@@ -256,50 +219,17 @@ class ChatPane(QWidget):
             return
         chats, conversation_id = self.services.chats, self.conversation_id
         if replace:
-            self._try(lambda: chats.change(conversation_id, params=self.params))
-        self._try(lambda: chats.change_sampling(conversation_id, values))
+            self.guard.attempt(lambda: chats.change(conversation_id, params=self.params))
+        self.guard.attempt(lambda: chats.change_sampling(conversation_id, values))
         self._refresh_conversation()
-
-    def copy_selection(self) -> None:
-        """Copy the selected text of the transcript."""
-        self._copy(self.transcript.pointer.selected_text())
 
     def set_reading_width(self, characters: int) -> None:
         """Limit the lines of an answer to that many characters."""
         self.transcript.set_reading_width(characters)
         self._fit_foot()
 
-    def _when_idle(self, act: Callable[[], Any]) -> None:
-        if not self.composer.blocked and not self.is_running():
-            act()
-
-    def _branch_from(self, message: Message) -> None:
-        leaf = self.conversation.leaf_id if self.conversation else None
-        conversation_id = self.conversation_id
-        self.services.chats.branch_from(message)
-        self.composer.edit.setFocus()
-
-        def back() -> None:
-            self.services.chats.change(conversation_id, leaf_id=leaf)
-            self._on_branched(conversation_id)
-
-        self.said.emit(tr("Your next message starts another branch here."), back)
-
-    def _delete_message(self, message: Message) -> None:
-        self.services.chats.trash_message(message)
-        undo = lambda: self._try(lambda: self.services.chats.restore_message(message))  # noqa: E731
-        self.said.emit(tr("The message and what follows it are deleted."), undo)
-
-    def _go_to_sibling(self, message: Message, step: int) -> None:
-        if not self.is_running():
-            self._try(lambda: self.services.chats.go_to_sibling(message, step))
-
-    def _show_details(self, message: Message) -> None:
-        known = rows(message.record) or [(tr("Written"), tr("by you"))]
-        popup = DetailsPopup(tr("How this answer was made"), known, self)
-        popup.open_at(self.transcript.row.mapToGlobal(self.transcript.row.rect().topLeft()))
-
-    def _begin_editing(self, message: Message) -> None:
+    def begin_editing(self, message: Message) -> None:
+        """Put a message into the composer; sending makes another version of it."""
         self._editing = message
         self.composer.set_text(self.transcript.text_of(message))
         self.composer.edit.setFocus()
@@ -319,33 +249,30 @@ class ChatPane(QWidget):
 
     def _rename(self, title: str) -> None:
         if self.conversation is not None:
-            self._try(lambda: self.services.chats.change(self.conversation_id, title=title))
+            self.guard.attempt(
+                lambda: self.services.chats.change(self.conversation_id, title=title)
+            )
             self._refresh_conversation()
 
     def _keep_draft(self, text: str) -> None:
         if self.conversation is None or self._editing is not None:
             return
         if text != self.conversation.draft:
-            self._try(lambda: self.services.chats.change(self.conversation_id, draft=text))
+            self.guard.attempt(lambda: self.services.chats.change(self.conversation_id, draft=text))
             self.conversation = self.services.database.conversation(self.conversation_id)
 
     def _keep_system(self, text: str) -> None:
         self.params = {**self.params, "system": text}
         if self.conversation is not None:
-            self._try(lambda: self.services.chats.change(self.conversation_id, params=self.params))
+            self.guard.attempt(
+                lambda: self.services.chats.change(self.conversation_id, params=self.params)
+            )
 
-    def _copy(self, text: str) -> None:
+    def copy(self, text: str) -> None:
+        """Put a text on the clipboard and say so."""
         if text:
             QGuiApplication.clipboard().setText(text)
-            self.said.emit(tr("Copied."), None)
-
-    def _try(self, act: Callable[[], Any]) -> Any:
-        """Do something that the disk may refuse; the reason is then shown."""
-        try:
-            return act()
-        except AppError as error:
-            self.said.emit(str(error), None)
-            return None
+            self.guard.say(tr("Copied."))
 
     # ------------------------------------------------------------ what happens
 

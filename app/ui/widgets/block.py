@@ -1,6 +1,7 @@
 """One block of a message laid out and painted: prose, headings, list items, rules."""
 
 from functools import lru_cache
+from typing import Any
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import (
@@ -164,8 +165,8 @@ class BlockView:
         if not layout.lineCount():
             return QRectF(self.inset, 0, 1, theme.px(18))
         line = layout.lineAt(layout.lineCount() - 1)
-        x = line.cursorToX(last.length() - 1)
-        at = x[0] if isinstance(x, tuple) else x
+        x: Any = line.cursorToX(last.length() - 1)
+        at = float(x[0] if isinstance(x, tuple) else x)
         top = self.document.documentLayout().blockBoundingRect(last).top() + line.y()
         ascent = QFontMetricsF(self.document.defaultFont()).height()
         return QRectF(self.inset + at, top, 1, min(line.height(), ascent))

@@ -49,7 +49,7 @@ class ErrorCard(QFrame):
         self.details.setAccessibleName(tr("Details of the error"))
         self.details.setFixedHeight(theme.px(110))
         self.details.hide()
-        outer = QVBoxLayout(self)
+        outer = self._outer = QVBoxLayout(self)
         outer.setContentsMargins(theme.px(14), theme.px(12), theme.px(14), theme.px(12))
         outer.setSpacing(theme.px(8))
         outer.addWidget(self.sentence)
@@ -84,6 +84,10 @@ class ErrorCard(QFrame):
     def _show_details(self, visible: bool) -> None:
         self.details.setVisible(visible)
         self.resized.emit()
+
+    def height_for(self, width: int) -> int:
+        """Return the height that the card needs at a width, in pixels."""
+        return self._outer.totalHeightForWidth(width)
 
     def copy(self) -> None:
         """Put sentence and details on the clipboard."""

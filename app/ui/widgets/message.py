@@ -259,7 +259,7 @@ class MessageView(QWidget):
             bottom += theme.px(26)
         if self.error is not None:
             self.error.setFixedWidth(self._column)
-            height = self.error.layout().totalHeightForWidth(self._column)
+            height = self.error.height_for(self._column)
             self.error.setGeometry(self._left, bottom + theme.px(8), self._column, height)
             bottom += height + theme.px(8)
         return bottom

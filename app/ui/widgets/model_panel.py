@@ -5,6 +5,7 @@ from typing import Any
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFormLayout, QFrame, QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
 
+from app.services.model_words import main_quantization, parameters
 from app.settings import SETTINGS
 from app.strings import count, megabytes, tr
 from app.ui.theme import theme
@@ -120,8 +121,6 @@ class ModelPanel(QWidget):
 
 def fact_rows(model: Any, facts: Any) -> list[tuple[str, str]]:
     """Return what is known about a model as (label, value) rows."""
-    from app.services.library import main_quantization, parameters
-
     rows = []
     if facts is not None:
         n_ctx = getattr(facts, "n_ctx_train", 0) or 0

@@ -1,6 +1,6 @@
 """One stage of the sampling chain as a card: what it does, its sliders, its numbers."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
 from PySide6.QtCore import QRectF, Qt, Signal
@@ -23,6 +23,8 @@ OFF = {
     "top_p": 1.0,
     "min_p": 0.0,
     "xtc_probability": 0.0,
+    "mirostat": 0,
+    "adaptive_target": -1.0,
 }
 TITLES = {
     "penalties": "Penalties",
@@ -107,7 +109,7 @@ class ValueRow(QWidget):
     def is_off(self) -> bool:
         """Tell whether the value has no effect."""
         off = OFF.get(self.parameter.key)
-        if self.parameter.key == "top_n_sigma":
+        if self.parameter.key in ("top_n_sigma", "adaptive_target"):
             return self.value <= 0
         return off is not None and abs(float(self.value) - off) < 1e-9
 
@@ -206,10 +208,10 @@ class SamplerCard(QFrame):
         self._extra.append(holder)
         return holder
 
-    def show_values(self, value_of: Callable[[str], Any]) -> None:
+    def show_values(self, values: Mapping[str, Any]) -> None:
         """Show the value of every parameter; nothing is emitted."""
         for row in self.rows:
-            row.set_value(value_of(row.parameter.key))
+            row.set_value(values[row.parameter.key])
         self._refresh()
 
     def is_off(self) -> bool:

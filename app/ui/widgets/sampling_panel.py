@@ -7,6 +7,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QVBoxLayout, QWidget
 
 from app.strings import tr
+from app.ui.bound import bound
 from app.ui.theme import theme
 from app.ui.widgets.controls import button, label
 from app.ui.widgets.sampler_card import SamplerCard
@@ -64,7 +65,7 @@ class SamplingPanel(QWidget):
         for preset in [p for p in presets if p.is_shipped][:3]:
             made = button(tr(preset.name), "preset", tr(preset.help) or tr(preset.name), self)
             made.setCheckable(True)
-            made.clicked.connect(lambda _=False, preset=preset: self.preset_chosen.emit(preset))
+            made.clicked.connect(bound(self.preset_chosen.emit, preset))
             self.preset_buttons[preset.id] = made
             self._row.addWidget(made, 1)
         self._row.addWidget(self.mine, 1)
@@ -75,7 +76,7 @@ class SamplingPanel(QWidget):
         self.values = dict(values)
         for card in self.cards:
             defaults = {row.parameter.key: row.parameter.default for row in card.rows}
-            card.show_values(lambda key, d=defaults: self.values.get(key, d[key]))
+            card.show_values({**defaults, **self.values})
         for preset in self._presets:
             if preset.id in self.preset_buttons:
                 self.preset_buttons[preset.id].setChecked(self._is_in_force(preset))
@@ -100,7 +101,7 @@ class SamplingPanel(QWidget):
         menu = QMenu(self)
         for preset in self._presets:
             if preset.id not in self.preset_buttons:
-                menu.addAction(preset.name, lambda preset=preset: self.preset_chosen.emit(preset))
+                menu.addAction(preset.name, bound(self.preset_chosen.emit, preset))
         if menu.actions():
             menu.addSeparator()
         menu.addAction(tr("Save the present values…"), self.save_wanted.emit)

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 
 from app.strings import tr
 from app.ui.actions import ACTIONS
+from app.ui.bound import bound
 from app.ui.theme import theme
 from app.ui.widgets.chat_list import ROW, ChatDelegate, ChatListModel, ChatRow
 from app.ui.widgets.controls import IconButton, button, label
@@ -162,7 +163,7 @@ class Sidebar(QFrame):
         for key in _MENU:
             menu.addAction(
                 tr(ACTIONS[key].label),
-                lambda key=key: self.action.emit(key, row.conversation_id),
+                bound(self.action.emit, key, row.conversation_id),
             )
         menu.popup(self.list.viewport().mapToGlobal(point))
 

@@ -16,6 +16,7 @@ class Toast(QFrame):
     def __init__(self, above: QWidget, parent: QWidget) -> None:
         super().__init__(parent)
         self.above = above
+        self._window = parent
         self.setObjectName("toast")
         self._undo: Callable[[], None] | None = None
         self.sentence = label("", "", self)
@@ -48,7 +49,7 @@ class Toast(QFrame):
     def place(self) -> None:
         """Stand in the middle just above `above`, the widget that must stay free."""
         self.adjustSize()
-        corner = self.above.mapTo(self.parentWidget(), QPoint(0, 0))
+        corner = self.above.mapTo(self._window, QPoint(0, 0))
         x = corner.x() + (self.above.width() - self.width()) // 2
         self.move(max(theme.px(8), x), corner.y() - self.height() - theme.px(10))
 

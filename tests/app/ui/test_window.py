@@ -121,7 +121,7 @@ def test_editing_a_question_keeps_the_old_one(window, qtbot):
 def test_delete_a_message_and_undo(window, qtbot):
     say(window, "Hello")
     settle(window, qtbot)
-    window.pane.act("message.delete", window.pane.transcript.messages[-1])
+    window.pane.acts.act("message.delete", window.pane.transcript.messages[-1])
     assert len(window.pane.transcript.messages) == 1
     window.toast.undo.click()
     assert len(window.pane.transcript.messages) == 2
