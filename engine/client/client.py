@@ -24,7 +24,8 @@ class EngineClient:
     The constructor reads the file's header and raises ModelFileError or UnsupportedModelError at
     once; everything heavy happens on the engine thread. Requests submitted while it loads wait;
     if the load fails they end in Failed. Other options are those of ContextParams; `n_ctx` is
-    what all slots share and what one conversation may take of it. Use as a context manager.
+    what all slots share and what one conversation may take of it; with `context_shift` an answer
+    that fills it goes on without its middle. Use as a context manager.
     """
 
     def __init__(
@@ -34,6 +35,7 @@ class EngineClient:
         progress: Progress | None = None,
         *,
         n_gpu_layers: int = 0,
+        context_shift: bool = False,
         **context_options: Any,
     ) -> None:
         params = ContextParams(**{**context_options, "n_seq_max": n_slots})
@@ -42,7 +44,7 @@ class EngineClient:
         path = self.model_path
 
         def load(report: Progress) -> Loaded:
-            return load_model(path, params, n_gpu_layers, report)
+            return load_model(path, params, report, n_gpu_layers, context_shift)
 
         self._start(load, n_slots, progress)
 

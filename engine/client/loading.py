@@ -25,7 +25,13 @@ def check_model(path: str) -> Any:
     return read_model_info(path)
 
 
-def load_model(path: str, params: ContextParams, n_gpu_layers: int, report: Progress) -> Loaded:
+def load_model(
+    path: str,
+    params: ContextParams,
+    report: Progress,
+    n_gpu_layers: int = 0,
+    context_shift: bool = False,
+) -> Loaded:
     """Load weights, kernels, vocabulary, context; `report(stage, 0..1)` may raise to give up.
 
     Raises ModelFileError, UnsupportedModelError, MachineError or RequestError.
@@ -61,6 +67,7 @@ def load_model(path: str, params: ContextParams, n_gpu_layers: int, report: Prog
         rank_after=rank_after,
         n_ctx_slot=min(context.n_ctx, model.info.n_ctx_train),
         n_batch=context.n_ubatch,
+        shifts_context=context_shift,
         adopted=context.adopted,
         close=model.close,
     )

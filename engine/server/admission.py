@@ -7,6 +7,7 @@ empty one shares the pages of the common prefix instead, so the other conversati
 from collections.abc import Sequence
 from typing import Any
 
+from engine.server.shift import move_pieces
 from engine.server.slot import Slot
 
 MIN_SIMILARITY = 0.1  # share of the new prompt that a slot must already hold to be chosen for it
@@ -52,12 +53,7 @@ def reuse_memory(slot: Slot, slots: Sequence[Slot], memory: Any) -> int:
     Changes the slot's sequence only. At least the last prompt token is left to be decoded, unless
     its logits are remembered.
     """
-    n_past = common_prefix(slot.tokens, slot.prompt) if slot.request.cache_prompt else 0
-    if slot.request.cache_prompt:
-        donor = max(slots, key=lambda other: common_prefix(other.tokens, slot.prompt))
-        n_shared = common_prefix(donor.tokens, slot.prompt)
-        if n_shared > n_past and _share(donor, slot, n_shared, memory):
-            n_past = n_shared
+    n_past = _reuse_prefix(slot, slots, memory) if slot.request.cache_prompt else 0
     if n_past and not _reaches(memory, slot.id, n_past):
         n_past = 0
     if n_past == len(slot.prompt) and slot.known_row() is None:
@@ -68,6 +64,18 @@ def reuse_memory(slot: Slot, slots: Sequence[Slot], memory: Any) -> int:
         n_past = 0
     slot.truncate(n_past)
     return n_past
+
+
+def _reuse_prefix(slot: Slot, slots: Sequence[Slot], memory: Any) -> int:
+    """Return how many prompt tokens are in the slot's sequence now, its own or shared."""
+    n_past = common_prefix(slot.tokens, slot.prompt)
+    donor = max(slots, key=lambda other: common_prefix(other.tokens, slot.prompt))
+    n_shared = common_prefix(donor.tokens, slot.prompt)
+    wants_pieces = slot.request.n_cache_reuse > 0
+    n_wanted = len(donor.tokens) if wants_pieces else n_shared
+    if n_shared > n_past and _share(donor, slot, n_wanted, memory):
+        n_past = n_shared
+    return move_pieces(slot, n_past, memory) if wants_pieces else n_past
 
 
 def _share(donor: Slot, slot: Slot, n_tokens: int, memory: Any) -> bool:

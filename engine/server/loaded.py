@@ -42,6 +42,10 @@ class Vocab(Protocol):
         """Return how many ids there are."""
 
     @property
+    def bos(self) -> int:
+        """Return the id that begins a text, or -1."""
+
+    @property
     def eog_ids(self) -> Collection[int]:
         """Return the ids that end generation."""
 
@@ -85,5 +89,6 @@ class Loaded:
     n_ctx_slot: int
     n_batch: int
     stop_words: Sequence[str] = ()
+    shifts_context: bool = False  # a full context drops its middle instead of ending the answer
     adopted: Callable[[], AbstractContextManager[None]] = nullcontext
     close: Callable[[], None] = lambda: None

@@ -192,7 +192,8 @@ class Scheduler:
     def _give_up(self, slot: Slot, error: EngineError) -> None:
         """One token does not fit: an answer ends here, a prompt is refused."""
         if slot.state is SlotState.GENERATING and isinstance(error, ContextFullError):
-            self._settler.finish(slot, "limit", truncated=True)
+            slot.is_truncated = True
+            self._settler.finish(slot, "limit")
         else:
             self._settler.fail(slot, error, forgets=True)
 

@@ -11,6 +11,7 @@ from engine.server.events import Failed
 from engine.server.loaded import Loaded, Row
 from engine.server.metrics import Counters
 from engine.server.probs import token_probs
+from engine.server.shift import shift_context
 from engine.server.slot import Slot, SlotState
 
 log = logging.getLogger(__name__)
@@ -87,34 +88,38 @@ class Settler:
         is_eog = token in self._eog_ids
         piece = b"" if is_eog else self._loaded.vocab.piece(token, special=False)
         text = slot.emitter.feed(piece)
-        stop_type, truncated = self._limit(slot, text)
-        stop_type = "eos" if is_eog else stop_type
+        stop_type = "eos" if is_eog else self._limit(slot, text)
         if stop_type:
             text += slot.emitter.finish()
         slot.send_text(text, (token,), probs)
         if stop_type:
-            self.finish(slot, stop_type, truncated)
+            self.finish(slot, stop_type)
         slot.sampled = token
 
-    def _limit(self, slot: Slot, text: str) -> tuple[str, bool]:
-        """Return the stop type that the text or a limit asks for (or ""), and whether truncated."""
+    def _limit(self, slot: Slot, text: str) -> str:
+        """Return the stop type that the text or a limit asks for, or ""."""
         request, emitter = slot.request, slot.emitter
         if emitter.stop_word:
-            return "word", False
-        if len(slot.tokens) + 1 >= slot.n_ctx:
-            return "limit", True
+            return "word"
+        if len(slot.tokens) + 1 >= slot.n_ctx and not self._make_room(slot):
+            slot.is_truncated = True
+            return "limit"
         if 0 <= request.n_predict <= len(slot.generated) or emitter.is_cut:
-            return "limit", False
+            return "limit"
         t_ms = (slot.last_token_at - slot.first_token_at) * 1000
-        if 0 < request.t_max_predict_ms < t_ms and "\n" in text:
-            return "limit", False
-        return "", False
+        return "limit" if 0 < request.t_max_predict_ms < t_ms and "\n" in text else ""
 
-    def finish(self, slot: Slot, stop_type: str, truncated: bool = False) -> None:
+    def _make_room(self, slot: Slot) -> bool:
+        loaded = self._loaded
+        return loaded.shifts_context and shift_context(
+            slot, loaded.context.memory, loaded.vocab.bos
+        )
+
+    def finish(self, slot: Slot, stop_type: str) -> None:
         """End an answer well: held-back text, then the last event, with the slot already free."""
         if held := slot.emitter.finish():
             slot.send_text(held)
-        last, mailbox = slot.finished(stop_type, truncated), self._mailbox(slot)
+        last, mailbox = slot.finished(stop_type), self._mailbox(slot)
         self._release(slot)
         mailbox.deliver(last)
 

@@ -71,6 +71,7 @@ class Slot:
         self.n_cached = 0
         self.n_read = 0
         self.n_changes_heard = 0
+        self.is_truncated = False  # the context was full and its middle was dropped
         self.started_at = self.read_at = self.first_token_at = self.last_token_at = 0.0
 
     def launch(
@@ -133,13 +134,13 @@ class Slot:
         """Deliver certain text with the tokens sampled for it."""
         self.send(TextDelta(text, tokens, probs, self.index))
 
-    def finished(self, stop_type: str, truncated: bool) -> Finished:
+    def finished(self, stop_type: str) -> Finished:
         """Return the last event of an answer that ended well."""
         return Finished(
             text=self.emitter.text,
             stop_type=stop_type,
             timings=self.timings(),
-            truncated=truncated,
+            truncated=self.is_truncated,
             tokens=tuple(self.generated),
             probs=tuple(self.probs),
             stop_word=self.emitter.stop_word if stop_type == "word" else "",

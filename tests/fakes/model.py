@@ -4,6 +4,7 @@ They are strict where a real context is: positions must go on without a gap, cel
 and what a decode sees is exactly what memory holds, so a wrong reuse changes the text.
 """
 
+import json
 import random
 import threading
 from pathlib import Path
@@ -42,41 +43,54 @@ def encode(prompt):
 
 
 class ListMemory:
-    """Sequences as lists of tokens over a limited number of cells; shared prefixes cost once."""
+    """Sequences as position to token, over a limited number of cells; shared prefixes cost once."""
 
     def __init__(self, n_cells):
         self.n_cells = n_cells
         self.sequences = {}
         self.calls = []
 
+    def cells(self, seq):
+        return self.sequences.setdefault(seq, {})
+
     def tokens(self, seq):
-        return self.sequences.setdefault(seq, [])
+        cells = self.cells(seq)
+        assert sorted(cells) == list(range(len(cells))), f"sequence {seq} has a gap"
+        return [cells[pos] for pos in range(len(cells))]
 
     def n_used(self):
-        held = {
-            tuple(tokens[: i + 1]) for tokens in self.sequences.values() for i in range(len(tokens))
-        }
-        return len(held)
+        lists = [self.tokens(seq) for seq in self.sequences]
+        return len({tuple(tokens[: i + 1]) for tokens in lists for i in range(len(tokens))})
 
     def seq_rm(self, seq, p0, p1):
         self.calls.append(("seq_rm", seq, p0, p1))
-        tokens = self.tokens(seq)
-        p1 = len(tokens) if p1 < 0 else p1
-        assert p1 >= len(tokens), "only the end of a sequence is removed here"
-        del tokens[max(p0, 0) :]
+        p1 = 1 << 31 if p1 < 0 else p1
+        kept = {pos: token for pos, token in self.cells(seq).items() if not p0 <= pos < p1}
+        self.sequences[seq] = kept
         return True
 
     def seq_cp(self, src, dst, p0, p1):
         self.calls.append(("seq_cp", src, dst, p0, p1))
-        assert p0 == 0 and not self.tokens(dst)
+        assert p0 == 0
+        assert not self.cells(dst)
         tokens = self.tokens(src)
-        self.sequences[dst] = tokens[: len(tokens) if p1 < 0 else p1]
+        self.sequences[dst] = dict(enumerate(tokens[: len(tokens) if p1 < 0 else p1]))
+
+    def seq_add(self, seq, p0, p1, delta):
+        self.calls.append(("seq_add", seq, p0, p1, delta))
+        p1 = 1 << 31 if p1 < 0 else p1
+        moved = {}
+        for pos, token in self.cells(seq).items():
+            to = pos + delta if p0 <= pos < p1 else pos
+            assert to not in moved, f"two tokens of sequence {seq} at {to}"
+            moved[to] = token
+        self.sequences[seq] = moved
 
     def seq_pos_min(self, seq):
-        return 0 if self.tokens(seq) else -1
+        return min(self.cells(seq), default=-1)
 
     def seq_pos_max(self, seq):
-        return len(self.tokens(seq)) - 1
+        return max(self.cells(seq), default=-1)
 
 
 class ScriptedContext:
@@ -101,15 +115,15 @@ class ScriptedContext:
         if self.aborted.is_set():
             self.aborted.clear()
             raise RequestError("The decode was stopped.")
-        before = {seq: list(held) for seq, held in self.memory.sequences.items()}
+        before = {seq: dict(cells) for seq, cells in self.memory.sequences.items()}
         rows = {}
         for row, (token, pos, seq) in enumerate(zip(tokens, positions, seq_ids, strict=True)):
-            held = self.memory.tokens(seq)
-            if pos != len(held):
-                raise RequestError(f"sequence {seq} holds {len(held)} tokens, not {pos}")
-            held.append(token)
+            cells = self.memory.cells(seq)
+            if pos != len(cells):
+                raise RequestError(f"sequence {seq} holds {len(cells)} tokens, not {pos}")
+            cells[pos] = token
             if row in want:
-                rows[row] = self.logits_of(held)
+                rows[row] = self.logits_of(self.memory.tokens(seq))
         if self.memory.n_used() > self.memory.n_cells:
             self.memory.sequences = before
             raise ContextFullError("There is no free cell in memory.")
@@ -117,13 +131,13 @@ class ScriptedContext:
         return np.array([rows[row] for row in want], np.float32).reshape(-1, N_VOCAB)
 
     def save_sequence(self, seq_id, path):
-        Path(path).write_text(repr(self.memory.tokens(seq_id)))
+        Path(path).write_text(json.dumps(self.memory.tokens(seq_id)))
 
     def restore_sequence(self, seq_id, path):
         if not Path(path).exists():
             raise StateFileError(f"{path} does not exist.")
-        self.memory.sequences[seq_id] = eval(Path(path).read_text())
-        return list(self.memory.sequences[seq_id])
+        self.memory.sequences[seq_id] = dict(enumerate(json.loads(Path(path).read_text())))
+        return self.memory.tokens(seq_id)
 
 
 class SeededSampler:

@@ -95,6 +95,24 @@ def test_parameters_change_while_it_speaks(client):
     assert len(heard[-1].tokens) == 4
 
 
+def test_a_full_context_goes_on_without_its_middle():
+    options = {"n_slots": 1, "n_ctx": 256, "context_shift": True}
+    with engine.EngineClient(models.smollm2(), **options) as client:
+        last = ask(client, "Once upon a time", n_predict=300, n_keep=4, ignore_eos=True).result()
+        assert (len(last.tokens), last.truncated) == (300, True)
+        assert client.slots()[0].n_tokens < 256
+
+
+def test_moved_pieces_are_not_read_again(client):
+    start, rules = "This is a short story.", " The first rule of the house is to be kind."
+    story = " A traveller came to the mill in the evening and asked for bread and a bed."
+    ask(client, start + rules + story + " What", n_predict=2, id_slot=0).result()
+    prompt = client.tokenize(start + story + " Why")
+    moved = ask(client, prompt, n_predict=8, n_cache_reuse=8, id_slot=0).result()
+    assert (moved.timings.n_read, moved.timings.n_cached) == (1, len(prompt) - 1)
+    assert moved.text
+
+
 def test_probabilities_come_with_each_token(client):
     last = ask(client, "The capital of France is", n_predict=2, n_probs=3).result()
     for probs in last.probs:

@@ -1,0 +1,83 @@
+"""Moving what a slot remembers: a full context drops its middle, matching pieces change place."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from engine.errors import ContextFullError
+from engine.server.slot import Slot
+
+LEAST_TAIL = 4  # tokens that never belong to the kept beginning
+
+
+def shift_context(slot: Slot, memory: Any, bos: int) -> bool:
+    """Drop tokens after the kept beginning of a full slot; return whether there is room now.
+
+    `n_keep` tokens of the request stay (-1: the prompt), and the beginning token; `n_discard` are
+    dropped, or half of the others. What follows moves down, its K turned to the new positions.
+    """
+    request, n_tokens = slot.request, len(slot.tokens)
+    n_keep = request.n_keep if request.n_keep >= 0 else len(slot.prompt)
+    n_keep += bool(slot.prompt) and slot.prompt[0] == bos
+    n_keep = max(0, min(slot.n_ctx - LEAST_TAIL, n_keep, n_tokens))
+    n_left = n_tokens - n_keep
+    n_discard = min(request.n_discard or n_left // 2, n_left - 1)
+    if n_discard <= 0:
+        return False
+    end = n_keep + n_discard
+    has_moved = _close_gap(slot.id, n_keep, end, n_tokens, memory)
+    tail = slot.tokens[end:] if has_moved else []
+    if not has_moved:
+        memory.seq_rm(slot.id, n_keep, -1)
+    slot.truncate(n_keep)
+    slot.tokens.extend(tail)
+    slot.is_truncated = True
+    return has_moved
+
+
+def move_pieces(slot: Slot, n_past: int, memory: Any) -> int:
+    """Move pieces of old memory that come again later in the prompt to where they belong.
+
+    Pieces of at least `n_cache_reuse` tokens count. Returns how many prompt tokens memory holds
+    now, beginning at `n_past` of them; the slot's tokens beyond are void.
+    """
+    least = slot.request.n_cache_reuse
+    old, prompt = list(slot.tokens), list(slot.prompt)
+    kept = old[:n_past]
+    at = n_past
+    while at < len(old) and len(kept) < len(prompt):
+        # Compared as slices first: a text of one repeated token must not take quadratic Python.
+        wanted = prompt[len(kept) : len(kept) + least]
+        if len(wanted) < least or old[at : at + least] != wanted:
+            at += 1
+            continue
+        n_match = _match(old, at, prompt, len(kept))
+        if not _close_gap(slot.id, len(kept), at, at + n_match, memory):
+            break
+        kept += old[at : at + n_match]
+        at += n_match
+    if len(old) > len(kept) or len(kept) > n_past:
+        memory.seq_rm(slot.id, len(kept), -1)
+        slot.truncate(n_past)
+        slot.tokens.extend(kept[n_past:])
+    return len(kept)
+
+
+def _close_gap(seq_id: int, start: int, end: int, last: int, memory: Any) -> bool:
+    """Forget the positions [start, end) and move [end, last) down; False if no page is left.
+
+    Pages shared with others are copied for it, so memory may run out; then the positions from
+    `start` on are in no order and to be forgotten.
+    """
+    try:
+        memory.seq_rm(seq_id, start, end)
+        memory.seq_add(seq_id, end, last, start - end)
+    except ContextFullError:
+        return False
+    return True
+
+
+def _match(old: Sequence[int], at: int, prompt: Sequence[int], to: int) -> int:
+    n, n_max = 0, min(len(old) - at, len(prompt) - to)
+    while n < n_max and old[at + n] == prompt[to + n]:
+        n += 1
+    return n
