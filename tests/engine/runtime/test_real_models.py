@@ -1,0 +1,92 @@
+"""Real models: close to exact arithmetic, and to the reference as closely as it is to itself.
+
+Decision: the limits against the reference program are its own spread, not narrower. Measured on
+these texts, the same program without flash attention, or fed token by token, differs from its
+recorded numbers by KL 3.5e-3 to 5.8e-3 and agrees on 91 to 98 % of the best tokens; an exact
+float32 forward pass differs by 2.6e-3 to 5.2e-3 (92 to 98 %). What is recorded holds that much
+rounding of its own, so no engine can be asked to come closer. How close ours is to exact
+arithmetic is asked for separately.
+"""
+
+import numpy as np
+import pytest
+
+from engine.runtime import Model
+from tests.make import models, shared
+from tests.make.architecture import GOLDEN
+
+TEXTS = ("chat", "code", "mixed", "prose")
+MIXED_SIZES = (1, 40, 5, 1, 12, 13, 64, 3)
+
+
+@pytest.fixture(scope="module", params=["smollm2", "gemma3"])
+def named_model(request):
+    with Model.load(getattr(models, request.param)()) as model:
+        yield request.param, model
+
+
+def log_probabilities(logits):
+    shifted = logits - logits.max(-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+
+
+def decode(model, tokens, sizes):
+    """Decode tokens in pieces of the given sizes, over and over; log probabilities per token."""
+    pieces, start, i = [], 0, 0
+    with model.context(n_ctx=2048, n_threads=2) as context:
+        while start < len(tokens):
+            size = sizes[i % len(sizes)]
+            pieces.append(context.decode(tokens[start : start + size], want="all"))
+            start, i = start + size, i + 1
+        context.memory.check_integrity()
+    return log_probabilities(np.concatenate(pieces))
+
+
+def divergence(expected, found):
+    """Return the mean KL divergence over the recorded best tokens, and how often the best agree."""
+    mine = np.take_along_axis(found, expected["top_ids"], -1)
+    theirs = expected["top_logprobs"]
+    agreement = (found.argmax(-1) == expected["top_ids"][:, 0]).mean()
+    return (np.exp(theirs) * (theirs - mine)).sum(-1).mean(), agreement
+
+
+@pytest.mark.parametrize("sizes", [(2048,), MIXED_SIZES], ids=["whole", "mixed"])
+def test_close_to_the_reference_program(named_model, sizes):
+    name, model = named_model
+    found = []
+    for text in TEXTS:
+        with np.load(shared.require(f"conformance/logits/{name}.{text}.npz")) as arrays:
+            expected = dict(arrays)
+        tokens = expected["tokens"]
+        logs = decode(model, tokens, sizes)
+        loss = -logs[np.arange(len(tokens) - 1), tokens[1:]].mean()
+        found.append((*divergence(expected, logs), loss - expected["nll"]))
+    kl, agreement, loss = np.array(found).T
+    assert kl.mean() <= {"smollm2": 5e-3, "gemma3": 7.5e-3}[name]
+    assert agreement.mean() >= 0.92
+    assert abs(loss.mean()) <= 0.01 and np.abs(loss).max() <= 0.025
+
+
+@pytest.mark.parametrize("sizes", [(1,), (8,), (64,)], ids=["one", "few", "many"])
+def test_close_to_exact_arithmetic(named_model, sizes):
+    name, model = named_model
+    text = {"smollm2": "chat", "gemma3": "prose"}[name]
+    with np.load(GOLDEN / "logits" / f"{name}.{text}.npz") as arrays:
+        expected = dict(arrays)
+    kl, agreement = divergence(expected, decode(model, expected["tokens"], sizes))
+    assert kl <= 6e-3  # the reference program: 3.2e-3 and 4.3e-3; activations of 8 bits cost this
+    assert agreement >= 0.93
+
+
+def test_a_tiny_trained_model_tells_its_story():
+    path = shared.require("models/stories260K-f32.gguf")
+    with Model.load(path) as model, model.context(n_ctx=256, n_threads=2) as context:
+        tokens = model.vocab.tokenize("Once upon a time")
+        for _ in range(30):
+            logits = context.decode(tokens[context.memory.seq_pos_max(0) + 1 :])
+            tokens.append(int(logits[0].argmax()))
+        text = model.vocab.detokenize(tokens, special=False).decode()
+    start = (
+        "Once upon a time, there was a little girl named Lily. She loved to play outside in the p"
+    )
+    assert text.strip().startswith(start)
