@@ -38,18 +38,18 @@ class Mailbox:
 
         A listener that raises is gone: the error is logged and the request is given up.
         """
-        with self._arrived:
-            if isinstance(event, (Finished, Failed)):
-                self._n_open -= 1
-            if self._on_event is None:
-                self._events.append(event)
-            self._arrived.notify_all()
         if self._on_event is not None and not self.is_abandoned:
             try:
                 self._on_event(event)
             except Exception:
                 log.exception("a listener failed; its request is given up")
                 self.is_abandoned = True
+        with self._arrived:
+            if self._on_event is None:
+                self._events.append(event)
+            if isinstance(event, (Finished, Failed)):
+                self._n_open -= 1  # only now: who waits for the end has heard everything
+            self._arrived.notify_all()
 
     def take(self, timeout: float | None = None) -> Event | None:
         """Return the next event, waiting for it; None after the last one or after `timeout` s."""

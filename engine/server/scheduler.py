@@ -223,7 +223,7 @@ class Scheduler:
             if slot.state is SlotState.GENERATING:
                 self._settler.take_row(slot, row)
             else:
-                slot.keep_prompt_row(row.copy())
+                slot.keep_prompt_row(row.copy())  # a view would keep every row of the step
                 self._end_prompt(slot, row)
 
     def _end_prompt(self, slot: Slot, row: object) -> None:
@@ -233,7 +233,7 @@ class Scheduler:
             self._guarded(child, self._copy_parent)
         for ready in (slot, *slot.children):
             if ready.state is SlotState.DONE_PROMPT:
-                self._settler.take_row(ready, row.copy())  # type: ignore[attr-defined]
+                self._settler.take_row(ready, row)
 
     def _copy_parent(self, child: Slot) -> None:
         if child.state is not SlotState.WAIT_OTHER or child.parent is None:
