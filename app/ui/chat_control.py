@@ -2,11 +2,13 @@
 
 from typing import Any
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtWidgets import QMessageBox
 
 from app.errors import AppError
 from app.services.everything import Services
 from app.strings import tr
+from app.ui.bound import bound
 from app.ui.guard import Guard
 from app.ui.pages.chat import ChatPane
 from app.ui.widgets.chat_list import chat_rows, hit_rows
@@ -80,13 +82,30 @@ class ChatControl(QObject):
             pinned = self._services.database.conversation(conversation_id).pinned
             self._guard.attempt(lambda: chats.change(conversation_id, pinned=not pinned))
         elif key == "chat.delete":
-            self._delete(conversation_id)
+            wants_to_ask = self._services.settings["ask_before_deleting"]
+            (self._ask_and_delete if wants_to_ask else self._delete)(conversation_id)
 
     def _rename(self, conversation_id: int, title: str) -> None:
         chats = self._services.chats
         self._guard.attempt(lambda: chats.change(conversation_id, title=title))
         if conversation_id == self._pane.conversation_id:
             self._pane.header.set_title(title)
+
+    def empty_trash(self) -> None:
+        """Remove for good what has been in the trash for longer than the person wants."""
+        days = self._services.settings["trash_days"]
+        self._guard.attempt(lambda: self._services.database.empty_trash(days))
+
+    def _ask_and_delete(self, conversation_id: int) -> None:
+        title = self._services.database.conversation(conversation_id).title or tr("New chat")
+        box = QMessageBox(self._sidebar.window())
+        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        box.setWindowTitle(tr("Delete chat"))
+        box.setText(tr("Move “{title}” to the trash?", title=title))
+        delete = box.addButton(tr("Move to trash"), QMessageBox.ButtonRole.AcceptRole)
+        box.addButton(tr("Keep it"), QMessageBox.ButtonRole.RejectRole)
+        delete.clicked.connect(bound(self._delete, conversation_id))
+        box.open()
 
     def _delete(self, conversation_id: int) -> None:
         chats = self._services.chats

@@ -53,6 +53,9 @@ QPushButton#quiet { background: transparent; border: 1px solid transparent; colo
 QPushButton#quiet:hover { color: $text; background: $own; }
 QPushButton#quiet:focus { border-color: $accent; color: $text; }
 QPushButton#quiet:disabled { color: $faint; }
+QPushButton#inline { background: transparent; border: 0; color: $soft; font-size: ${f12}px;
+  font-weight: 400; padding: ${p2}px 0; }
+QPushButton#inline:hover, QPushButton#inline:focus { color: $accent_text; }
 QPushButton#chip { background: $background; border: 1px solid $line; border-radius: ${p11}px;
   color: $soft; font-size: ${f12}px; font-weight: 400; padding: 0 ${p10}px;
   min-height: ${p22}px; max-height: ${p22}px; }
@@ -93,7 +96,7 @@ QSpinBox, QDoubleSpinBox, QComboBox { background: $card; color: $text; border: 1
   border-radius: ${p8}px; padding: ${p5}px ${p8}px; font-size: ${f13}px; }
 QSpinBox:focus, QDoubleSpinBox:focus, QComboBox:focus { border-color: $accent; }
 QSpinBox::up-button, QSpinBox::down-button { width: 0; border: 0; }
-QComboBox::drop-down { border: 0; width: ${p20}px; }
+QComboBox::drop-down { border: 0; width: ${p22}px; }
 QComboBox QAbstractItemView { background: $card; color: $text; border: 1px solid $line;
   selection-background-color: $accent_background; selection-color: $text; }
 QCheckBox { color: $text; font-size: ${f13}px; spacing: ${p8}px; }

@@ -131,6 +131,13 @@ class Theme(QObject):
         self.zoom = min(2.0, max(0.7, round(zoom, 2)))
         self.apply()
 
+    def set_code_face(self, face: str) -> None:
+        """Use a face for code; an empty or unknown one means the built-in choice."""
+        families = set(QFontDatabase.families())
+        wanted = (face, *_CODE_FACES)
+        self.code_face = next((name for name in wanted if name in families), "monospace")
+        self.apply()
+
     def px(self, length: float) -> int:
         """Return a design length in pixels at this zoom, at least 1."""
         return max(1, round(length * self.zoom))

@@ -120,6 +120,7 @@ class MainWindow(QMainWindow):
         self.models.begin()
         self.services.jobs.run(warm_up, lambda _: None)
         self._memory.start()
+        self.chats.empty_trash()
         self.pane.composer.edit.setFocus()
 
     # ------------------------------------------------------------ actions
@@ -261,6 +262,10 @@ class MainWindow(QMainWindow):
             self.pane.set_reading_width(value)
         elif key == "send_key":
             self.pane.composer.edit.sends_with_enter = value == "enter"
+        elif key == "code_font":
+            theme.set_code_face(value)
+        elif key == "motion":
+            theme.animated = value
         elif key == "model_folders":
             self.models.rescan()
         self.guard.attempt(settings.save)
@@ -317,6 +322,9 @@ class MainWindow(QMainWindow):
         self.inspector.setVisible(settings["inspector_open"])
         self.pane.set_reading_width(settings["reading_width"])
         self.pane.composer.edit.sends_with_enter = settings["send_key"] == "enter"
+        theme.animated = settings["motion"]
+        if settings["code_font"]:
+            theme.set_code_face(settings["code_font"])
 
     def _keep_state(self) -> None:
         settings = self.services.settings

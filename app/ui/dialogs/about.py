@@ -32,11 +32,12 @@ class AboutDialog(QDialog):
             tr("Apache License 2.0. Qt under LGPL 3, Inter under SIL OFL 1.1."),
             f"Python {sys.version.split()[0]} · Qt {qt_version} · {platform.system()} · {device}",
         )
-        for line in lines:
-            shown = label(line, "secondary")
-            shown.setWordWrap(True)
-            shown.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-            words.addWidget(shown)
+        shown = label("\n\n".join(lines), "secondary")
+        shown.setWordWrap(True)
+        shown.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        shown.setMinimumHeight(theme.px(120))
+        shown.setAlignment(Qt.AlignmentFlag.AlignTop)
+        words.addWidget(shown)
         close = button(tr("Close"), "primary")
         close.clicked.connect(self.accept)
         words.addSpacing(theme.px(8))

@@ -27,7 +27,8 @@ class KeysDialog(QDialog):
         for action in sorted((a for a in ACTIONS.values() if a.keys), key=lambda a: a.group):
             if action.group != group:
                 group = action.group
-                grid.addWidget(label(tr(group).upper(), "section"), grid.rowCount(), 0, 1, 2)
+                grid.setRowMinimumHeight(grid.rowCount(), theme.px(10))
+                grid.addWidget(label(tr(group).upper(), "section"), grid.rowCount() + 1, 0, 1, 2)
             row = grid.rowCount()
             shown = QKeySequence.SequenceFormat.NativeText
             keys = "   ".join(QKeySequence(key).toString(shown) for key in action.keys)

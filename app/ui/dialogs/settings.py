@@ -11,6 +11,9 @@ from app.ui.theme import theme
 from app.ui.widgets.controls import label
 from app.ui.widgets.settings_form import SettingsForm
 
+# Settings of parts that this version does not have yet: a switch that does nothing is no choice.
+_WAITING = {"language", "paste_limit", "keep_reasoning"}
+
 
 class SettingsDialog(QDialog):
     """Every setting that has a page; a change holds at once.
@@ -32,7 +35,7 @@ class SettingsDialog(QDialog):
         box.setSpacing(theme.px(12))
         for group in dict.fromkeys(row.group for row in SETTINGS if row.group):
             box.addWidget(label(tr(group).upper(), "section"))
-            rows = tuple(row for row in SETTINGS if row.group == group)
+            rows = tuple(r for r in SETTINGS if r.group == group and r.key not in _WAITING)
             form = SettingsForm(settings, rows, inside)
             form.changed.connect(self.changed)
             box.addWidget(form)

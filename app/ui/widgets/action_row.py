@@ -10,7 +10,13 @@ from app.ui.actions import ACTIONS
 from app.ui.theme import theme
 
 # Actions of a message in the order they give way when the pane is narrow: the last ones first.
-_OWN = ("message.copy", "message.edit", "message.branch", "message.delete")
+_OWN = (
+    "message.copy",
+    "message.edit",
+    "message.regenerate",
+    "message.branch",
+    "message.delete",
+)
 _ANSWER = (
     "message.copy",
     "message.edit",

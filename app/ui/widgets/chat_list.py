@@ -221,7 +221,7 @@ class ChatDelegate(QStyledItemDelegate):
         painter.setFont(font)
         painter.setClipRect(box)
         first = row.marks[0][0] if row.marks else 0
-        start = max(0, first - 18)
+        start = row.snippet.rfind(" ", 0, max(0, first - 14)) + 1
         x, end = box.left(), start
         for low, high in (*row.marks, (len(row.snippet), len(row.snippet))):
             for part, token in ((row.snippet[end:low], "soft"), (row.snippet[low:high], "accent")):

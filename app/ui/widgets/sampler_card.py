@@ -158,7 +158,9 @@ class SamplerCard(QFrame):
         self.help.setWordWrap(True)
         self.off = button(tr("off"), "quiet", tr("Switch {name} on", name=self.title_text), self)
         self.off.clicked.connect(self._open)
-        self.more = button(tr("More"), "quiet", tr("More settings of {name}", name=self.title_text))
+        self.more = button(
+            tr("More"), "inline", tr("More settings of {name}", name=self.title_text)
+        )
         self.more.clicked.connect(self._toggle_more)
         self._arrange()
 

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 
 from app.strings import tr
 from app.ui.theme import theme
+from app.ui.widgets.choices import Choice, Switch
 from app.ui.widgets.controls import label
 
 _CHOICES = {
@@ -82,7 +83,7 @@ class SettingsForm(QWidget):
         return self._lines(row, value) if row.type is list else self._text(row, value)
 
     def _check(self, row: Any, value: bool) -> QCheckBox:
-        made = QCheckBox(self)
+        made = Switch(self)
         made.setChecked(value)
         made.toggled.connect(lambda on: self.changed.emit(row.key, bool(on)))
         return made
@@ -108,7 +109,7 @@ class SettingsForm(QWidget):
         return made
 
     def _combo(self, row: Any, value: str) -> QComboBox:
-        made = QComboBox(self)
+        made = Choice(self)
         for choice in row.choices:
             made.addItem(tr(_CHOICES.get(choice, choice)), choice)
         made.setCurrentIndex(list(row.choices).index(value) if value in row.choices else 0)

@@ -106,7 +106,7 @@ class Sidebar(QFrame):
         """Show other rows and keep the present conversation marked."""
         self.model.set_rows(rows)
         self.mark(self._current)
-        is_turning = any(row.lamp == "running" for row in rows)
+        is_turning = theme.animated and any(row.lamp == "running" for row in rows)
         if is_turning != self._turning.isActive():
             self._turning.start() if is_turning else self._turning.stop()
 
