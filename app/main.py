@@ -104,7 +104,7 @@ def make_services(paths: Paths, make_client: Callable[..., Any] | None = None) -
 
     settings = Settings.load(paths.settings)
     database = ChatDatabase(paths.chats)
-    database.recover()
+    n_interrupted = database.recover()
     jobs = Jobs()
     engine = EngineService(jobs, make_client)
     replies = Replies(database, engine)
@@ -118,6 +118,7 @@ def make_services(paths: Paths, make_client: Callable[..., Any] | None = None) -
         chats=Chats(database, replies),
         library=Library(jobs, paths.models),
         presets=Presets(resources_folder() / "presets", paths.presets),
+        n_interrupted=n_interrupted,
     )
 
 
@@ -130,14 +131,26 @@ def open_window(application: "QApplication", services: "Services") -> "MainWindo
     theme.start(application, settings["theme"], settings["zoom"] / 100)
     window = MainWindow(services)
     window.closed.connect(application.quit)
-    known = {conversation.id for conversation in services.database.conversations()}
-    if settings["last_conversation"] in known:
-        window.open_conversation(settings["last_conversation"])
+    last = conversation_to_open(services)
+    if last:
+        window.open_conversation(last)
     window.show()
     report_errors(services.paths.logs, window)
     if settings.notice:
         window.say(settings.notice, None)
     return window
+
+
+def conversation_to_open(services: "Services") -> int:
+    """Return the conversation on show at the end of the last run, 0 for none.
+
+    After a run that did not end well it is the one written last.
+    """
+    conversations = services.database.conversations()
+    if services.n_interrupted and conversations:
+        return max(conversations, key=lambda conversation: conversation.updated).id
+    last = services.settings["last_conversation"]
+    return last if any(conversation.id == last for conversation in conversations) else 0
 
 
 def report_errors(logs: Path, window: "MainWindow") -> None:

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class Services:
-    """The parts below the window."""
+    """The parts below the window.
+
+    `n_interrupted` is how many answers the last run left unfinished, when it did not end well.
+    """
 
     paths: Paths
     settings: Settings
@@ -30,6 +33,7 @@ class Services:
     chats: Chats
     library: Library
     presets: Presets
+    n_interrupted: int = 0
 
     def close(self) -> None:
         """Stop answers, store them, end the engine and every thread, close the files."""
