@@ -215,10 +215,10 @@ def chaotic(seed=0):
     return logits_of
 
 
-def loaded(logits_of, *, n_cells=4096, n_ctx=1024, n_batch=64, stop_words=()):
+def loaded(logits_of, *, n_cells=4096, n_ctx=1024, n_batch=64, stop_words=(), context=None):
     """Return a scripted model as the engine loop takes it."""
     return Loaded(
-        context=ScriptedContext(logits_of, n_cells),
+        context=context or ScriptedContext(logits_of, n_cells),
         vocab=ByteVocab(),
         encode=encode,
         tokenize=lambda text: list(text.encode()),

@@ -13,6 +13,7 @@ def client():
     with engine.EngineClient(models.smollm2(), n_slots=4, n_ctx=4096) as opened:
         opened.wait_until_ready()
         yield opened
+        opened._loop.loaded.context.memory.check_integrity()
 
 
 def ask(client, prompt, **options):

@@ -10,16 +10,19 @@ import pytest
 import engine
 from engine.client.client import EngineClient
 from engine.errors import ContextFullError, InternalError, MachineError
-from tests.fakes.model import BOS, EOS, N_VOCAB, loaded
+from tests.fakes.model import BOS, EOS, N_VOCAB, ScriptedContext, loaded
+from tests.fakes.paged import PagedContext
 
 ALPHABET = [*b"ab c\n", *"é漢".encode(), EOS]
 
-EXPECTED_FAILURES = {
+EXPECTED_FAILURES = (
     "broken",
     "no",
     "The engine made a mistake (ValueError: broken).",
     "There is no free cell in memory.",
-}
+    "The context is full",
+    "full for once",
+)
 
 
 @cache
@@ -47,6 +50,8 @@ def random_request(rng, texts):
         options["id_slot"] = rng.randrange(3)
     if rng.random() < 0.2:
         options["cache_prompt"] = False
+    if rng.random() < 0.2:
+        options["n_cache_reuse"] = 3
     return engine.CompletionRequest(prompt, temperature=0, **options)
 
 
@@ -90,11 +95,21 @@ def check(request, events):
             assert len(said) == request.n_predict
 
 
+def paged(logits, n_ctx):
+    return PagedContext(logits, n_ctx, 3)
+
+
+def listed(logits, n_ctx):
+    return ScriptedContext(logits, n_ctx)
+
+
+@pytest.mark.parametrize("make_context", [listed, paged])
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_happens_every_request_ends_once_and_right(seed):
+def test_whatever_happens_every_request_ends_once_and_right(seed, make_context):
     rng = random.Random(seed)
-    model = loaded(lambda tokens: logits_of(tuple(tokens)), n_cells=150, n_ctx=90, n_batch=24)
-    inject_failures(model.context, random.Random(seed + 100))
+    context = make_context(lambda tokens: logits_of(tuple(tokens)), 150)
+    model = loaded(None, n_ctx=90, n_batch=24, context=context)
+    inject_failures(context, random.Random(seed + 100))
     texts = [bytes(rng.choices(ALPHABET[:-1], k=60)) for _ in range(3)]
     texts.append(texts[0][:30] + texts[1][:30])
     asked = []
@@ -115,4 +130,6 @@ def test_whatever_happens_every_request_ends_once_and_right(seed):
         assert client.metrics().requests_deferred == 0
         for slot in client._loop._scheduler.slots:
             assert slot.is_idle
-            assert slot.tokens == model.context.memory.tokens(slot.id)
+            assert slot.tokens == context.memory.tokens(slot.id)
+    if make_context is paged:
+        context.memory.check_integrity()
