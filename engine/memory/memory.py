@@ -201,15 +201,16 @@ class Memory:
         found = []
         window = self.pools[i_pool].shape.window
         for segment in placement.segments:
-            first, end = np.searchsorted(rows, (segment.first_row, segment.end_row))
+            first, end = 0, len(rows)
+            if len(placement.segments) > 1:
+                first, end = np.searchsorted(rows, (segment.first_row, segment.end_row)).tolist()
             if first == end:
                 continue
             pages = self.lists[segment.seq_id][i_pool]
             n_pages = int(placement.page_indices[i_pool][rows[end - 1]]) + 1
             pos = int(placement.positions[rows[first]])
             skipped = pages.skip_passed(pos - window + 1) if window else 0
-            address = pages.pages.ctypes.data + 4 * skipped
-            found.append((first, end - first, address, n_pages - skipped))
+            found.append((first, end - first, pages.address + 4 * skipped, n_pages - skipped))
         return np.array(found, np.int64).reshape(-1, 4)
 
     def shifted_pages(self) -> Iterator[tuple[PagePool, NDArray[np.int32], Positions]]:

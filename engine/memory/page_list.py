@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from engine.compute.cpu.signatures import PAGE_CELLS
 from engine.errors import InternalError, RequestError
 from engine.memory.page_pool import EMPTY, PagePool
+from engine.native.buffers import address
 
 Positions = NDArray[np.int32]
 
@@ -20,12 +21,25 @@ Positions = NDArray[np.int32]
 class PageList:
     """One sequence's cells in one pool; `pos_min` and `pos_max` are -1 while it is empty."""
 
-    __slots__ = ("_pages", "n_cells", "n_pages", "n_passed", "pool", "pos_max", "pos_min", "tail")
+    __slots__ = (
+        "_may_be_cut",
+        "_pages",
+        "address",
+        "n_cells",
+        "n_pages",
+        "n_passed",
+        "pool",
+        "pos_max",
+        "pos_min",
+        "tail",
+    )
 
     def __init__(self, pool: PagePool) -> None:
         self.pool = pool
         self._pages = np.zeros(16, np.int32)
+        self.address = address(self._pages)  # of the page ids, until the list grows
         self.n_pages = self.tail = self.n_cells = 0
+        self._may_be_cut = False
         self.n_passed = 0  # pages at the front that the window has left behind
         self.pos_min = self.pos_max = EMPTY
 
@@ -62,7 +76,8 @@ class PageList:
             take = min(n - done, PAGE_CELLS - self.tail)
             end = self.tail + take
             self.pool.positions[page, self.tail : end] = positions[done : done + take]
-            cells[done : done + take] = np.arange(self.tail, end) + page * PAGE_CELLS
+            first = page * PAGE_CELLS + self.tail
+            cells[done : done + take] = first if take == 1 else np.arange(first, first + take)
             indices[done : done + take] = self.n_pages - 1
             self.tail = end
             done += take
@@ -76,13 +91,18 @@ class PageList:
     def _page_with_room(self) -> int:
         if self.n_pages and self.tail < PAGE_CELLS:
             return self._own_last()
-        if self.n_pages == len(self._pages):
-            self._pages = np.concatenate([self._pages, np.zeros_like(self._pages)])
+        self._make_room(self.n_pages + 1)
         page = self.pool.acquire()
         self._pages[self.n_pages] = page
         self.n_pages += 1
         self.tail = 0
+        self._may_be_cut = False
         return page
+
+    def _make_room(self, n_pages: int) -> None:
+        while n_pages > len(self._pages):
+            self._pages = np.concatenate([self._pages, np.zeros_like(self._pages)])
+            self.address = address(self._pages)
 
     def _own_last(self) -> int:
         """Return the last page, made the list's own (copied if shared) and no longer cut."""
@@ -90,8 +110,9 @@ class PageList:
         page = int(self._pages[at])
         if self.pool.is_shared(page):
             page = self._pages[at] = self.pool.copy(page)
-        if self._is_cut():
+        if self._may_be_cut:
             self.pool.clear_cells(page, slice(self.tail, None))
+            self._may_be_cut = False
         return int(page)
 
     def _is_cut(self) -> bool:
@@ -148,6 +169,7 @@ class PageList:
         used = shown[shown != EMPTY]
         self.n_cells = len(used)
         self.n_passed = 0
+        self._may_be_cut = True
         self.pos_min = int(used[0]) if len(used) else EMPTY
         self.pos_max = int(used[-1]) if len(used) else EMPTY
         if not self.n_pages:
@@ -167,8 +189,7 @@ class PageList:
             self._own_last()
         pages = source.pages[at].copy()
         self.pool.retain(pages)
-        while self.n_pages + len(pages) > len(self._pages):
-            self._pages = np.concatenate([self._pages, np.zeros_like(self._pages)])
+        self._make_room(self.n_pages + len(pages))
         start = self.n_pages
         self._pages[start : start + len(pages)] = pages
         self.n_pages += len(pages)

@@ -136,13 +136,17 @@ class Context:
     ) -> None:
         start, end = bounds
         blocks = self._workspace.blocks
-        first_output, end_output = np.searchsorted(batch.outputs, bounds)
+        first_output, end_output = 0, len(batch.outputs)
+        if end - start < len(batch.tokens):
+            first_output, end_output = np.searchsorted(batch.outputs, bounds).tolist()
         outputs = batch.outputs[first_output:end_output]
         blocks.set_rows(batch.tokens[start:end], batch.positions[start:end], outputs - start)
         rows = np.arange(start, end, dtype=np.int32)
         for i_pool in range(len(self.memory.pools)):
             runs = self.memory.runs(i_pool, placement, rows)
-            output_runs = self.memory.runs(i_pool, placement, outputs)
+            output_runs = runs
+            if len(outputs) < len(rows):
+                output_runs = self.memory.runs(i_pool, placement, outputs)
             blocks.set_pool(i_pool, placement.cells[i_pool][start:end], runs, output_runs)
         tape = tapes.find(end - start, len(outputs))
         tape.aim(address(answer) + first_output * answer.strides[0])
