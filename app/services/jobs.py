@@ -25,7 +25,7 @@ class Jobs(QObject):
         super().__init__()
         self._pool = ThreadPoolExecutor(n_threads, thread_name_prefix="job")
         self._is_closed = False
-        self._landed.connect(lambda call: call(), Qt.ConnectionType.QueuedConnection)
+        self._landed.connect(self._land, Qt.ConnectionType.QueuedConnection)
 
     def run(self, work: Callable[[], Any], done: Done, failed: Failed | None = None) -> None:
         """Call `work()` on the pool, then `done(result)` or `failed(error, traceback)` here."""
@@ -41,6 +41,10 @@ class Jobs(QObject):
         """Drop what has not started and wait for what runs; results no longer arrive."""
         self._is_closed = True
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _land(self, call: Callable[[], None]) -> None:
+        if not self._is_closed:
+            call()
 
     def _work(self, work: Callable[[], Any], done: Done, failed: Failed | None) -> None:
         try:

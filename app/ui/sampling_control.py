@@ -1,5 +1,6 @@
 """Ties the Sampling tab to the conversation on show: values, presets, saving."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from PySide6.QtCore import QObject, Qt
@@ -32,14 +33,20 @@ class SamplingControl(QObject):
         self._pane = pane
         self._guard = guard
         self._window = window
+        self._rows: Sequence[Any] = ()
         self.panel = SamplingPanel(())
         inspector.set_page("sampling", tr("Sampling"), self.panel)
         pane.opened.connect(lambda _: self.show_values())
         theme.changed.connect(self._on_theme_changed)
 
-    def fill(self) -> None:
+    def begin(self) -> None:
+        """Fetch the engine's table beside the window (it brings numpy along), then build it."""
+        self._services.jobs.run(sampler_rows, self._fill)
+
+    def _fill(self, rows: Sequence[Any]) -> None:
         """Build the cards from the engine's table."""
-        self.panel = SamplingPanel(sampler_rows())
+        self._rows = rows
+        self.panel = SamplingPanel(rows)
         self.panel.set_presets(self._services.presets.all())
         self.panel.changed.connect(self._pane.change_sampling)
         self.panel.preset_chosen.connect(self._on_preset_chosen)
@@ -52,8 +59,8 @@ class SamplingControl(QObject):
         self.panel.show_values(self._pane.params.get("sampling", {}))
 
     def _on_theme_changed(self) -> None:
-        if self.panel.cards:
-            self.fill()
+        if self._rows:
+            self._fill(self._rows)
 
     def _on_preset_chosen(self, preset: Any) -> None:
         values = {**self.panel.defaults(), **preset.sampling}

@@ -116,7 +116,7 @@ class MainWindow(QMainWindow):
 
     def begin(self) -> None:
         """Do what can wait until the window is on the screen: panels, models, memory."""
-        self.sampling.fill()
+        self.sampling.begin()
         self.models.begin()
         self.services.jobs.run(warm_up, lambda _: None)
         self._memory.start()

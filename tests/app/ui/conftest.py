@@ -27,4 +27,5 @@ def window(tmp_path, clients, qtbot):
     """A window with a loaded model."""
     with make.window(tmp_path, clients) as shown:
         qtbot.waitUntil(lambda: shown.services.engine.state == "ready")
+        qtbot.waitUntil(lambda: bool(shown.sampling.panel.cards))
         yield shown

@@ -173,6 +173,7 @@ def test_a_slider_moves_a_running_answer(tmp_path, qtbot):
     clients = make.Clients(tokens_per_second=0)
     with make.window(tmp_path, clients) as window:
         qtbot.waitUntil(lambda: window.services.engine.state == "ready")
+        qtbot.waitUntil(lambda: bool(window.sampling.panel.cards))
         say(window, "Go")
         clients.last.advance(6)
         slider = window.sampling.panel.cards[-1].rows[0].slider
