@@ -52,6 +52,9 @@ class ModelControl(QObject):
     def _connect(self) -> None:
         services, welcome = self._services, self._pane.welcome
         self._pane.model_wanted.connect(self.choose)
+        self._pane.remedy_wanted.connect(
+            lambda remedy: self.choose() if remedy == "choose" else self.reload()
+        )
         welcome.chosen.connect(self.load)
         welcome.file_wanted.connect(self.open_file)
         welcome.starter_wanted.connect(self.starter.fetch)

@@ -132,7 +132,7 @@ class MainWindow(QMainWindow):
         return {
             "chat.start": chats.start,
             "chat.search": self._search,
-            "chat.rename": pane.header.rename,
+            "chat.rename": self._rename,
             "chat.pin": lambda: chats.act("chat.pin", pane.conversation_id),
             "chat.delete": lambda: chats.act("chat.delete", pane.conversation_id),
             "chat.previous": lambda: chats.open_neighbour(-1),
@@ -187,14 +187,27 @@ class MainWindow(QMainWindow):
         corner = self.sidebar.menu.mapToGlobal(QPoint(0, 0))
         menu.popup(QPoint(corner.x(), corner.y() - menu.sizeHint().height()))
 
+    def _rename(self) -> None:
+        """F2: in the list the marked chat, elsewhere the one on show."""
+        marked = self.sidebar.marked() if self.sidebar.list.hasFocus() else 0
+        if marked:
+            self.sidebar.edit_title(marked)
+        elif self.pane.conversation_id:
+            self.pane.header.rename()
+
     def _search(self) -> None:
         if self.sidebar.isHidden():
             self.toggle_sidebar()
         self.sidebar.focus_search()
 
     def _escape(self) -> None:
-        """Esc: leave editing first, then stop the answer, then go back to writing."""
-        if self.pane.banner.isVisible():
+        """Esc: leave search, title or editing first, then stop, then go back to writing."""
+        header = self.pane.header
+        if self.sidebar.is_searching():
+            self.sidebar.search.clear()
+        elif header.is_renaming():
+            header.end_renaming()
+        elif self.pane.banner.isVisible():
             self.pane.banner.cancelled.emit()
         elif self.pane.is_running():
             self.pane.stop()
@@ -331,6 +344,7 @@ class MainWindow(QMainWindow):
         settings["window"] = base64.b64encode(self.saveGeometry().data()).decode()
         settings["splitters"] = base64.b64encode(self.splitter.saveState().data()).decode()
         self.pane.composer.flush_draft()
+        self.pane.keep_fresh_draft()
         self.guard.attempt(settings.save)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:

@@ -14,6 +14,7 @@ from app.ui.guard import Guard
 from app.ui.message_acts import MessageActs
 from app.ui.theme import theme
 from app.ui.widgets.composer import Composer
+from app.ui.widgets.error_card import ErrorCard
 from app.ui.widgets.header import PaneHeader
 from app.ui.widgets.message import Reading
 from app.ui.widgets.pane_parts import Banner, EmptyPage, SystemPrompt
@@ -30,11 +31,13 @@ class ChatPane(QWidget):
         opened(int): another conversation is on show; 0 for a new one.
         link_wanted(str): a link was clicked.
         model_wanted(): the model chip was pressed.
+        remedy_wanted(str): "choose" or "again", after a load that failed.
     """
 
     opened = Signal(int)
     link_wanted = Signal(str)
     model_wanted = Signal()
+    remedy_wanted = Signal(str)
 
     def __init__(self, services: Services, guard: Guard, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -46,6 +49,8 @@ class ChatPane(QWidget):
         self._editing: Message | None = None
         self._n_used = 0
         self._live = ""
+        self._fresh_draft = ""
+        self._trouble: ErrorCard | None = None
         self.header = PaneHeader(self)
         self.transcript = Transcript(self)
         self.transcript.describe = self._describe
@@ -116,14 +121,17 @@ class ChatPane(QWidget):
 
     def open(self, conversation_id: int | None, message_id: int | None = None) -> None:
         """Show a conversation from its end or at a message; None is a new, empty one."""
+        self._end_editing()
+        if self.conversation is None:
+            self._fresh_draft = self.composer.text()
         self.composer.flush_draft()
-        self._end_editing(restore=False)
         database = self.services.database
         self.conversation = database.conversation(conversation_id) if conversation_id else None
         self.params = dict(self.conversation.params) if self.conversation else self._fresh_params()
         if self.conversation and message_id:
             self._go_to_branch_of(message_id)
-        self.composer.set_text(self.conversation.draft if self.conversation else "")
+        draft = self.conversation.draft if self.conversation else self._fresh_draft
+        self.composer.set_text(draft)
         self.system.set_text(self.params.get("system", ""))
         self._load_branch()
         if message_id:
@@ -153,7 +161,7 @@ class ChatPane(QWidget):
             stored = len(message.text) if message else 0
             self.transcript.append_text(running.message.id, running.text()[stored:])
             if not running.text():
-                self.transcript.set_reading(running.message.id, Reading())
+                self.transcript.set_reading(running.message.id, self._waiting())
         self._show_page()
         self._show_running()
 
@@ -176,8 +184,36 @@ class ChatPane(QWidget):
             "failed": tr("The model could not be loaded: {why}", why=engine.error),
         }
         self.composer.block(reasons.get(engine.state, ""))
+        self._show_trouble()
         self._show_page()
         self._show_figures()
+
+    def _show_trouble(self) -> None:
+        """Say above the composer why the model could not be loaded, until another one is tried."""
+        engine = self.services.engine
+        if self._trouble is not None:
+            self._trouble.deleteLater()
+            self._trouble = None
+        if engine.state == "failed":
+            remedies = (("choose", tr("Choose another model")), ("again", tr("Try again")))
+            self._trouble = ErrorCard(engine.error, engine.details, remedies, self)
+            self._trouble.remedy.connect(self.remedy_wanted)
+            self._foot.insertWidget(0, self._trouble)
+
+    def _waiting(self) -> Reading:
+        engine = self.services.engine
+        note = tr("Waiting for {name} to load…", name=engine.name)
+        return Reading(waiting_for=note if engine.state == "loading" else "")
+
+    def keep_fresh_draft(self) -> None:
+        """Store what stands unsent on an empty page as a chat of its own."""
+        text = self.composer.text()
+        if self.conversation is None and text.strip():
+            made = self.guard.attempt(
+                lambda: self.services.chats.start(params=self.params, draft=text)
+            )
+            if made is not None:
+                self.services.settings["last_conversation"] = made.id
 
     # ------------------------------------------------------------ acts
 
@@ -230,6 +266,7 @@ class ChatPane(QWidget):
 
     def begin_editing(self, message: Message) -> None:
         """Put a message into the composer; sending makes another version of it."""
+        self.composer.flush_draft()
         self._editing = message
         self.composer.set_text(self.transcript.text_of(message))
         self.composer.edit.setFocus()
@@ -240,11 +277,11 @@ class ChatPane(QWidget):
             else tr("Editing the answer makes another version of it.")
         )
 
-    def _end_editing(self, restore: bool = True) -> None:
+    def _end_editing(self) -> None:
+        """Leave editing; what stood in the box before is there again."""
         if self._editing is not None:
             self._editing = None
-            if restore:
-                self.composer.set_text("")
+            self.composer.set_text(self.conversation.draft if self.conversation else "")
         self.banner.hide()
 
     def _rename(self, title: str) -> None:
@@ -287,7 +324,7 @@ class ChatPane(QWidget):
         self.pages.setCurrentWidget(self.transcript)
         self.transcript.add_message(message)
         if message.state == "running":
-            self.transcript.set_reading(message.id, Reading())
+            self.transcript.set_reading(message.id, self._waiting())
         self._live = ""
         self._refresh_conversation()
         self._show_running()
@@ -323,7 +360,7 @@ class ChatPane(QWidget):
         self.transcript.update_message(message)
         self._n_used = _tokens_used(self.transcript.messages)
         if message.state == "running":
-            self.transcript.set_reading(message.id, Reading())
+            self.transcript.set_reading(message.id, self._waiting())
         self._refresh_conversation()
         self._show_running()
         self._show_figures()

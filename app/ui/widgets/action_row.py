@@ -79,6 +79,10 @@ class ActionRow(QWidget):
         self.figures.setText(figures)
         self._fit()
 
+    def keys(self) -> tuple[str, ...]:
+        """Return the actions of the message on show, hidden ones too."""
+        return self._keys
+
     def set_figures(self, figures: str) -> None:
         """Show other figures, for instance the speed while an answer runs."""
         self.figures.setText(figures)

@@ -1,11 +1,14 @@
 """The box you type in: grows with the text, sends with Enter, counts tokens, stops answers."""
 
-from PySide6.QtCore import QRectF, QSize, Qt, QTimer, Signal
+from functools import cache
+
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QColor,
     QFocusEvent,
     QInputMethodEvent,
     QKeyEvent,
+    QKeySequence,
     QPainter,
     QPainterPath,
     QPaintEvent,
@@ -20,6 +23,7 @@ from app.ui.theme import theme
 from app.ui.widgets.controls import button, label
 
 _MAX_LINES = 12
+_OWN_KEYS = {"message.copy_selection", "message.send", "page.newest"}  # mean the text in a field
 
 
 class MessageEdit(QPlainTextEdit):
@@ -68,6 +72,14 @@ class MessageEdit(QPlainTextEdit):
             self.recalled.emit()
             return
         super().keyPressEvent(event)
+
+    def event(self, event: QEvent) -> bool:
+        """Let the window's keys win over those of the text field (Ctrl+K deletes a line there)."""
+        if event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent):
+            if QKeySequence(event.keyCombination()) in _window_keys():
+                event.ignore()
+                return True
+        return super().event(event)
 
     def inputMethodEvent(self, event: QInputMethodEvent) -> None:
         self._is_composing = bool(event.preeditString())
@@ -228,3 +240,9 @@ class Composer(QWidget):
 
     def minimumSizeHint(self) -> QSize:
         return QSize(theme.px(200), super().minimumSizeHint().height())
+
+
+@cache
+def _window_keys() -> frozenset[QKeySequence]:
+    actions = (action for key, action in ACTIONS.items() if key not in _OWN_KEYS)
+    return frozenset(QKeySequence(keys) for action in actions for keys in action.keys)

@@ -70,6 +70,15 @@ class PaneHeader(QFrame):
         self.names.setMinimumWidth(theme.px(220))
         self.field.setFocus()
 
+    def is_renaming(self) -> bool:
+        """Tell whether the title is being edited."""
+        return self.names.currentWidget() is self.field
+
+    def end_renaming(self) -> None:
+        """Leave the title as it was."""
+        self.names.setCurrentWidget(self.title)
+        self._fit_title()
+
     def _finish_rename(self) -> None:
         if self.names.currentWidget() is self.field:
             self.names.setCurrentWidget(self.title)

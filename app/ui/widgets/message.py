@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QPoint, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import (
+    QContextMenuEvent,
     QEnterEvent,
     QFocusEvent,
     QGuiApplication,
@@ -37,12 +38,13 @@ NOTICES = {
 
 @dataclass
 class Reading:
-    """How far the prompt is read; counts are tokens."""
+    """How far the prompt is read; counts are tokens. `waiting_for` says what comes before that."""
 
     n_prompt: int = 0
     n_cached: int = 0
     n_read: int = 0
     elapsed_ms: float = 0.0
+    waiting_for: str = ""
 
     def done(self) -> float:
         """Return the known share, 0 to 1."""
@@ -51,7 +53,7 @@ class Reading:
     def sentence(self) -> str:
         """Return the line above the bar."""
         if not self.n_prompt:
-            return tr("Waiting for the engine…")
+            return self.waiting_for or tr("Waiting for the engine…")
         line = tr(
             "Reading {read} of {all} tokens",
             read=count(self.n_cached + self.n_read),
@@ -70,12 +72,14 @@ class MessageView(QWidget):
         height_changed(): content grew or shrank outside of `append`.
         remedy(str): a remedy of the error card was chosen.
         focused(), hovered(): the message took the keyboard focus, the mouse came over it.
+        menu_wanted(QPoint): a right click, or the menu key, at a global point.
     """
 
     height_changed = Signal()
     remedy = Signal(str)
     focused = Signal()
     hovered = Signal()
+    menu_wanted = Signal(QPoint)
 
     def __init__(self, message: Any, pointer: "Pointer", parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -424,6 +428,9 @@ class MessageView(QWidget):
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         self.pointer.wheel(self, event)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        self.menu_wanted.emit(event.globalPos())
 
     def enterEvent(self, event: QEnterEvent) -> None:
         super().enterEvent(event)

@@ -35,7 +35,7 @@ class EmptyPage(QWidget):
             self.words.setText(tr("You can write already; the answer comes when it is loaded."))
         elif engine.state == "failed":
             self.title.setText(tr("The model could not be loaded"))
-            self.words.setText(engine.error)
+            self.words.setText(tr("The reason stands below."))
         else:
             self.title.setText(tr("What is on your mind?"))
             self.words.setText(tr("{name} answers here, on this machine.", name=engine.name))

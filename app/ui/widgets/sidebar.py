@@ -128,6 +128,11 @@ class Sidebar(QFrame):
         place = ids.index(self._current) + step
         return ids[place] if 0 <= place < len(ids) else 0
 
+    def marked(self) -> int:
+        """Return the conversation that the keyboard marks in the list, or 0."""
+        row = self.list.currentIndex().data(ROW)
+        return int(row.conversation_id) if row is not None else 0
+
     def edit_title(self, conversation_id: int) -> None:
         """Let the person write another title in the list."""
         row = self.model.row_of(conversation_id)

@@ -5,10 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 from PySide6.QtCore import QEvent, QPoint, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QAbstractScrollArea, QPushButton, QWidget
+from PySide6.QtGui import QGuiApplication, QKeyEvent, QResizeEvent
+from PySide6.QtWidgets import QAbstractScrollArea, QMenu, QPushButton, QWidget
 
 from app.strings import tr
+from app.ui.actions import ACTIONS
+from app.ui.bound import bound
 from app.ui.theme import theme
 from app.ui.widgets.action_row import ActionRow
 from app.ui.widgets.heights import HeightTree
@@ -252,6 +254,7 @@ class Transcript(QAbstractScrollArea):
             view.remedy.connect(lambda name, m=message: self.action.emit(f"message.{name}", m))
             view.focused.connect(lambda m=message: self._on_focused(m))
             view.hovered.connect(lambda m=message: self._set_active(m))
+            view.menu_wanted.connect(lambda point, m=message: self._open_menu(m, point))
             view.installEventFilter(self)
             self._views[order] = view
             view.lower()
@@ -343,6 +346,19 @@ class Transcript(QAbstractScrollArea):
         if message is not None:
             self.action.emit(key, self.messages[self._order[message.id]])
 
+    def _open_menu(self, message: Any, point: QPoint) -> None:
+        """Offer the actions of a message, and the selected text, at a global point."""
+        self._set_active(message)
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        selected = self.pointer.selected_text()
+        if selected:
+            menu.addAction(tr("Copy selection"), bound(copy_text, selected))
+            menu.addSeparator()
+        for key in self.row.keys():
+            menu.addAction(tr(ACTIONS[key].label), bound(self._on_row_triggered, key))
+        menu.popup(point)
+
     def _on_row_sibling(self, step: int) -> None:
         message = self._active or (self.messages[-1] if self.messages else None)
         if message is not None:
@@ -425,3 +441,8 @@ def _estimate(message: Any, characters_per_line: int) -> int:
     text = message.text
     lines = text.count("\n") + len(text) // characters_per_line + 1
     return theme.px(60) + lines * theme.px(22)
+
+
+def copy_text(text: str) -> None:
+    """Put a text on the clipboard."""
+    QGuiApplication.clipboard().setText(text)

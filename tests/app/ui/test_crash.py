@@ -1,4 +1,4 @@
-"""The program is killed while an answer comes: nothing that was shown is lost but the last second."""
+"""Killed while an answer comes, the program loses at most the last second of what was shown."""
 
 import os
 import signal
@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from tests.make import window as make
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 from PySide6.QtGui import QImage
-from tests.make import models
 
 from app.chats.database import ChatDatabase
 from app.paths import find_paths
+from tests.make import models
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -357,3 +357,50 @@ def test_dialogs_open_beside_the_window_and_close(window, qtbot):
     assert len(dialogs) == 4
     for dialog in dialogs:
         dialog.close()
+
+
+def test_keys_of_the_window_win_over_those_of_the_text_field(window, qtbot):
+    window.activateWindow()
+    window.pane.composer.edit.setFocus()
+    QTest.keyClicks(window.pane.composer.edit, "some words")
+    QTest.keyClick(window.pane.composer.edit, Qt.Key.Key_K, Qt.KeyboardModifier.ControlModifier)
+    assert window.pane.composer.text() == "some words"
+    assert window.sidebar.search.hasFocus()
+
+
+def test_a_draft_on_an_empty_page_is_never_lost(tmp_path, clients, qtbot):
+    with make.window(tmp_path, clients) as window:
+        qtbot.waitUntil(lambda: window.services.engine.state == "ready")
+        say(window, "First")
+        settle(window, qtbot)
+        first = window.pane.conversation_id
+        window.act("chat.start")
+        QTest.keyClicks(window.pane.composer.edit, "not sent yet")
+        window.chats.open(first)
+        assert window.pane.composer.text() == ""
+        window.act("chat.start")
+        assert window.pane.composer.text() == "not sent yet"
+    with make.window(tmp_path, clients) as again:
+        assert again.pane.composer.text() == "not sent yet"
+
+
+def test_escape_leaves_editing_and_gives_the_draft_back(window, qtbot):
+    say(window, "Hello")
+    settle(window, qtbot)
+    QTest.keyClicks(window.pane.composer.edit, "a draft")
+    window.act("message.edit_question")
+    assert window.pane.composer.text() == "Hello"
+    window.act("message.stop")
+    assert window.pane.composer.text() == "a draft" and not window.pane.banner.isVisible()
+
+
+def test_the_menu_of_a_message_offers_its_actions(window, qtbot):
+    from PySide6.QtWidgets import QMenu
+
+    say(window, "Hello")
+    settle(window, qtbot)
+    window.pane.transcript._views[1].menu_wanted.emit(QPoint(300, 300))
+    menu = next(m for m in window.findChildren(QMenu) if m.isVisible())
+    labels = [entry.text() for entry in menu.actions()]
+    assert labels[:3] == ["Copy", "Edit", "Regenerate"]
+    menu.close()
