@@ -3,6 +3,7 @@
 from itertools import chain
 
 import numpy as np
+import regex
 from numpy.typing import NDArray
 
 from engine.text.merges import Merger
@@ -25,6 +26,13 @@ def _byte_spelling() -> NDArray[np.uint16]:
 
 BYTE_SPELLING = _byte_spelling()
 
+_NO_SPACES = regex.compile(r"\S+")
+
+
+def lower(text: str) -> str:
+    """Return the text with each character lowered alone: one for one, whatever its neighbours."""
+    return "".join([char.lower()[0] for char in text])
+
 
 class BytePairs:
     """The tokenizer of the families `gpt2` and `gemma4`.
@@ -39,6 +47,7 @@ class BytePairs:
         merges: StringTable,
         pre_tokenizer: PreTokenizer,
         byte_ids: NDArray[np.int32],
+        drops_spaces: bool = False,
         lowercase: bool = False,
     ) -> None:
         whole = WHOLE_ALWAYS if pre_tokenizer.ignore_merges else WHOLE_NEVER
@@ -46,17 +55,17 @@ class BytePairs:
             whole = WHOLE_NEWLINES
         self._merger = Merger(tokens, byte_ids, merges=merges, whole=whole)
         self._pre_tokenizer = pre_tokenizer
-        self._lowercase = lowercase
+        self._drops_spaces, self._lowercase = drops_spaces, lowercase
         self._cache: dict[str, list[int]] = {}
         self._n_cached_chars = 0
 
     def encode(self, texts: list[str]) -> list[list[int]]:
         """Return the ids of each text."""
         if self._lowercase:
-            texts = [text.lower() for text in texts]
+            texts = [lower(text) for text in texts]
         if self._pre_tokenizer.escape_spaces:
             texts = [text.replace(" ", SPACE) for text in texts]
-        words = [self._pre_tokenizer.split(text) for text in texts]
+        words = [self._words(text) for text in texts]
         cache = self._cache
         unknown = list(set().union(*words).difference(cache))
         if unknown:
@@ -64,6 +73,12 @@ class BytePairs:
         ids = [list(chain.from_iterable(map(cache.__getitem__, part))) for part in words]
         self._forget_if_full(cache, unknown)
         return ids
+
+    def _words(self, text: str) -> list[str]:
+        split = self._pre_tokenizer.split
+        if not self._drops_spaces:
+            return split(text)
+        return [word for part in _NO_SPACES.findall(text) for word in split(part)]
 
     def _merge(self, words: list[str]) -> list[list[int]]:
         text, offsets = pack_texts([word.encode() for word in words])

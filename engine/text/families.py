@@ -1,6 +1,6 @@
 """FAMILIES: tokenizer name in the file to its family, with what holds unless the file differs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from engine.errors import UnsupportedModelError, nearest
@@ -12,8 +12,8 @@ NONE = -1  # no such token
 class Family:
     """Defaults of one tokenizer family; ids are NONE where it has no such token.
 
-    `kind`: "spm" (SentencePiece merges) or "bpe" (byte pairs; `merges_required` unless the
-    pre-tokenizer needs none). `pre_tokenizer` overrides the name in the file.
+    `kind`: "spm" (SentencePiece merges) or "bpe" (byte pairs). `pre_tokenizer` overrides the name
+    in the file. `drops_spaces`: text is cut at white space, which is lost, before anything else.
     """
 
     kind: str
@@ -29,6 +29,7 @@ class Family:
     clean_spaces: bool = False
     escape_spaces: bool = False
     pre_tokenizer: str = ""
+    drops_spaces: bool = False
 
 
 _BPE = Family("bpe", bos=11, eos=11, clean_spaces=True)
@@ -40,7 +41,7 @@ FAMILIES = MappingProxyType(
         "gemma4": Family(
             "bpe", add_bos=True, clean_spaces=True, escape_spaces=True, pre_tokenizer="gemma4"
         ),
-        "whitespace": Family("bpe", clean_spaces=True, pre_tokenizer="whitespace"),
+        "whitespace": replace(_BPE, drops_spaces=True),
     }
 )
 # Families that files may name and that are not built in: what to call them.

@@ -34,7 +34,7 @@ class PreTokenizer:
     has_bos: bool = True
 
     def split(self, text: str) -> list[str]:
-        """Return the words of `text`; nothing is lost, except by the type whitespace its gaps."""
+        """Return the words of `text`; joined they are `text`."""
         return _rules(self.patterns)(text)
 
 
@@ -98,8 +98,6 @@ def _then(first: Rule, second: Rule) -> Rule:
 @cache
 def _rules(patterns: str) -> Rule:
     """Return all rules of a type as one."""
-    if patterns == "whitespace":
-        return regex.compile(PATTERNS[patterns][0]).findall
     *others, rules = (_rule(source) for source in PATTERNS[patterns])
     for rule in reversed(others):
         rules = _then(rule, rules)

@@ -175,7 +175,8 @@ def _switches(metadata: Mapping[str, Any], family: Family, pre_tokenizer: PreTok
         add_space_prefix=chosen("add_space_prefix", family.add_space_prefix),
         clean_spaces=family.clean_spaces and pre_tokenizer.clean_spaces,
         escape_spaces=family.escape_spaces or pre_tokenizer.escape_spaces,
-        lowercase=chosen("normalizer.lowercase", False),
+        lowercase=family.drops_spaces
+        and chosen("normalizer.lowercase", pre_tokenizer.patterns != "whitespace"),
     )
 
 

@@ -40,7 +40,7 @@ class Vocab:
         self._tokens = file.tokens
         self._special = SpecialTokens(file.tokens, file.attributes)
         self._text = _text_tokenizer(file)
-        is_bytes = file.family.kind == "bpe" and file.pre_tokenizer.byte_level
+        is_bytes = file.family.kind == "bpe" and not file.switches.escape_spaces
         self._pieces = Pieces(file.tokens, file.attributes, is_bytes)
 
     @classmethod
@@ -143,6 +143,7 @@ def _text_tokenizer(file: VocabFile) -> TextTokenizer:
         file.merges,
         file.pre_tokenizer,
         _single_bytes(file.tokens) if byte_level else _byte_ids(file.tokens, file.ids.unk),
+        file.family.drops_spaces,
         file.switches.lowercase,
     )
 
