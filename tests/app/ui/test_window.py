@@ -404,3 +404,14 @@ def test_the_menu_of_a_message_offers_its_actions(window, qtbot):
     labels = [entry.text() for entry in menu.actions()]
     assert labels[:3] == ["Copy", "Edit", "Regenerate"]
     menu.close()
+
+
+def test_the_starter_model_comes_when_asked_for_and_loads(tmp_path, clients, qtbot, monkeypatch):
+    from app.library import starter as library
+
+    monkeypatch.setattr(library, "fetch", lambda model, models, *_: models / model.file)
+    with make.window(tmp_path, clients, model="") as window:
+        window.pane.welcome.starter.click()
+        qtbot.waitUntil(lambda: window.services.engine.state == "ready")
+        assert clients.asked[0]["path"].name == window.models.starter.model.file
+        assert window.pane.pages.currentWidget() is window.pane.empty
