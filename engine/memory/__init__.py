@@ -10,5 +10,15 @@ references, and each sequence's positions rise.
 from engine.memory.kv_layout import KV_TYPES, KVLayer
 from engine.memory.memory import Memory, Placement, Segment
 from engine.memory.page_pool import PagePool
+from engine.memory.saved_sequence import restore_sequence, save_sequence
 
-__all__ = ["KV_TYPES", "KVLayer", "Memory", "PagePool", "Placement", "Segment"]
+__all__ = [
+    "KV_TYPES",
+    "KVLayer",
+    "Memory",
+    "PagePool",
+    "Placement",
+    "Segment",
+    "restore_sequence",
+    "save_sequence",
+]

@@ -136,6 +136,12 @@ class Memory:
         """Return the last position that the sequence remembers, or -1."""
         return min(one.pos_max for one in self.lists[self._checked(seq_id)])
 
+    def tokens(self, seq_id: int) -> list[int]:
+        """Return the tokens that a sequence remembers, in the order of their positions."""
+        lists = self.lists[self._checked(seq_id)]
+        widest = max(lists, key=lambda one: one.n_cells)
+        return widest.tokens().tolist()
+
     def clear(self) -> None:
         """Forget everything."""
         self.seq_rm(-1)
@@ -165,11 +171,13 @@ class Memory:
 
     # ---- what the runtime asks
 
-    def place(self, segments: Sequence[Segment], positions: Positions) -> Placement:
+    def place(
+        self, segments: Sequence[Segment], positions: Positions, tokens: Positions
+    ) -> Placement:
         """Give every row of a batch its cell in every pool.
 
-        `positions` int32[n_rows] rise within a segment and follow what its sequence remembers.
-        Raises ContextFullError, nothing changed, if the rows do not fit.
+        `positions`, `tokens` int32[n_rows]; positions rise within a segment and follow what its
+        sequence remembers. Raises ContextFullError, nothing changed, if the rows do not fit.
         """
         for segment in segments:
             n_known = self.lists[segment.seq_id][0].n_cells
@@ -189,7 +197,7 @@ class Memory:
         for segment in segments:
             rows = slice(segment.first_row, segment.end_row)
             for i, one in enumerate(self.lists[segment.seq_id]):
-                cells[i][rows], indices[i][rows] = one.append(positions[rows])
+                cells[i][rows], indices[i][rows] = one.append(positions[rows], tokens[rows])
         return Placement(tuple(segments), positions, cells, indices)
 
     def runs(self, i_pool: int, placement: Placement, rows: Positions) -> NDArray[np.int64]:

@@ -55,6 +55,10 @@ class PageList:
             shown[-1, self.tail :] = EMPTY
         return shown
 
+    def tokens(self) -> Positions:
+        """Return the tokens of the list's cells, in the order of their positions."""
+        return self.pool.tokens[self.pages][self.visible() != EMPTY]
+
     # ---- writing
 
     def count_pages_for(self, n_cells: int) -> int:
@@ -63,8 +67,8 @@ class PageList:
         copies = bool(room) and self.pool.is_shared(self._pages[self.n_pages - 1])
         return -(-max(0, n_cells - room) // PAGE_CELLS) + bool(copies and n_cells)
 
-    def append(self, positions: Positions) -> tuple[Positions, Positions]:
-        """Give a cell to each position; they must follow `pos_max` and rise.
+    def append(self, positions: Positions, tokens: Positions) -> tuple[Positions, Positions]:
+        """Give a cell to each position and its token; positions must follow `pos_max` and rise.
 
         Returns the cells (page * 32 + offset) and, per cell, the index of its page in the list.
         """
@@ -76,6 +80,7 @@ class PageList:
             take = min(n - done, PAGE_CELLS - self.tail)
             end = self.tail + take
             self.pool.positions[page, self.tail : end] = positions[done : done + take]
+            self.pool.tokens[page, self.tail : end] = tokens[done : done + take]
             first = page * PAGE_CELLS + self.tail
             cells[done : done + take] = first if take == 1 else np.arange(first, first + take)
             indices[done : done + take] = self.n_pages - 1
@@ -201,6 +206,24 @@ class PageList:
                 self.pool.clear_cells(page, hidden[i])
         self.tail = int(np.flatnonzero(taken[at[-1]])[-1]) + 1
         self._recount()
+
+    def adopt(self, positions: Positions, tokens: Positions) -> Positions:
+        """Fill an empty list with pages of its own that hold these cells; return their ids.
+
+        `positions` int32[n, 32] (-1 = empty) rise, and every page holds a cell; `tokens` are
+        those of the cells in order.
+        """
+        ids = np.array([self.pool.acquire() for _ in positions], np.int32)
+        self._make_room(len(ids))
+        self._pages[: len(ids)] = ids
+        self.n_pages = len(ids)
+        self.pool.positions[ids] = positions
+        cells = np.zeros(positions.shape, np.int32)
+        cells[positions != EMPTY] = tokens
+        self.pool.tokens[ids] = cells
+        self.tail = int(np.flatnonzero(positions[-1] != EMPTY)[-1]) + 1 if len(ids) else 0
+        self._recount()
+        return ids
 
     def move(self, p0: int, p1: int, moved: Callable[[Positions], Positions]) -> None:
         """Give the cells in [p0, p1) the positions `moved(old)`; their K is noted as shifted.

@@ -16,10 +16,10 @@ EMPTY = -1
 class PagePool:
     """A fixed number of pages; page p is the same p in every layer of the pool.
 
-    `positions` int32[n_pages, 32] holds each cell's position, -1 where empty; `references` how
-    many sequences list the page; `shifts` how far the K of a cell still has to be rotated.
-    `k[i]`, `v[i]` uint8[n_pages, page bytes] belong to layer `layer_ids[i]`. Pages that nobody
-    has written yet take no memory.
+    `positions` int32[n_pages, 32] holds each cell's position, -1 where empty, `tokens` its token;
+    `references` how many sequences list the page; `shifts` how far the K of a cell still has to
+    be rotated. `k[i]`, `v[i]` uint8[n_pages, page bytes] belong to layer `layer_ids[i]`. Pages
+    that nobody has written yet take no memory.
     """
 
     def __init__(
@@ -46,6 +46,7 @@ class PagePool:
             ) from error
         self.positions = aligned((n_pages, PAGE_CELLS), np.int32)
         self.positions[:] = EMPTY
+        self.tokens = aligned((n_pages, PAGE_CELLS), np.int32)
         self.shifts = aligned((n_pages, PAGE_CELLS), np.int32)
         self.references = np.zeros(n_pages, np.int32)
         self.shifted: set[int] = set()
@@ -89,6 +90,7 @@ class PagePool:
         for layer in (*self.k, *self.v):
             layer[target] = layer[page]
         self.positions[target] = self.positions[page]
+        self.tokens[target] = self.tokens[page]
         if page in self.shifted:
             self.shifts[target] = self.shifts[page]
             self.shifted.add(target)

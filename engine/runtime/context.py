@@ -1,7 +1,9 @@
 """Context.decode: where a model, the memory of its sequences and the compute team meet."""
 
 import contextlib
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -10,15 +12,16 @@ from numpy.typing import NDArray
 from engine.compute.cpu import cores
 from engine.compute.cpu.plan import Tapes
 from engine.compute.cpu.plan_shift import shift_tape
-from engine.compute.cpu.signatures import MULTI_ROWS
+from engine.compute.cpu.signatures import MULTI_ROWS, PAGE_CELLS
 from engine.compute.cpu.team import Team
 from engine.compute.cpu.workspace import LayerPages, Workspace
 from engine.errors import InternalError, MachineError, RequestError
-from engine.memory import Memory, Placement
+from engine.memory import Memory, Placement, restore_sequence, save_sequence
 from engine.models import kv_layers
 from engine.native.buffers import address
 from engine.params import ContextParams
 from engine.runtime.batch import Batch, make_batch, make_passing_batch
+from engine.runtime.fingerprint import rotation_hash
 from engine.runtime.pooling import pool_rows
 
 if TYPE_CHECKING:
@@ -53,6 +56,13 @@ class Context:
         self._tapes = Tapes(graph, self._workspace, model.kernels)
         self._embedding_tapes: Tapes | None = None
         self._team = Team(n_threads, kernels=model.kernels)
+        self._fingerprint = {
+            "architecture": model.info.arch,
+            "model": model.fingerprint,
+            "memory type": "/".join(kv),
+            "rotation": rotation_hash(self._layers),
+            "page layout": f"{PAGE_CELLS} cells, K by position",
+        }
         self._is_open = True
 
     def _make_workspace(self, graph: Any, n_threads: int, kv_types: str) -> Workspace:
@@ -114,7 +124,7 @@ class Context:
             raise InternalError("This context is closed.")
         self._settle_shifts()
         answer = np.empty((len(batch.outputs), width), np.float32)
-        placement = self.memory.place(batch.segments, batch.positions)
+        placement = self.memory.place(batch.segments, batch.positions, batch.tokens)
         try:
             n = len(batch.tokens)
             for start in range(0, n, self.n_ubatch):
@@ -178,13 +188,23 @@ class Context:
         """
         self._team.abort()
 
-    def save_sequence(self, seq_id: int, path: Any) -> None:
-        """Write a sequence to a file. Not in this version: raises RequestError."""
-        raise RequestError("This version cannot save a conversation's memory to a file yet.")
+    def save_sequence(self, seq_id: int, path: str | os.PathLike[str]) -> None:
+        """Write what a sequence remembers to a file, in one step; an older file is replaced.
 
-    def restore_sequence(self, seq_id: int, path: Any) -> list[int]:
-        """Read a sequence from a file. Not in this version: raises RequestError."""
-        raise RequestError("This version cannot read a conversation's memory from a file yet.")
+        Raises RequestError for an unknown sequence, MachineError if it cannot be stored.
+        """
+        self.memory.seq_pos_max(seq_id)
+        self._settle_shifts()
+        save_sequence(self.memory, seq_id, Path(path), self._fingerprint)
+
+    def restore_sequence(self, seq_id: int, path: str | os.PathLike[str]) -> list[int]:
+        """Let a sequence remember what a file holds; return its tokens.
+
+        Raises StateFileError with the reason for a file that is damaged, foreign or too long; then
+        the context is unchanged.
+        """
+        self.memory.seq_pos_max(seq_id)
+        return restore_sequence(self.memory, seq_id, Path(path), self._fingerprint, self.n_vocab)
 
     def close(self) -> None:
         """Join the team and give the memory back; closing again does nothing."""

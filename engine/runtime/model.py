@@ -16,6 +16,7 @@ from engine.models import build_embedding_graph, build_graph, describe_layers, n
 from engine.native import objects
 from engine.params import ContextParams
 from engine.runtime.context import Context
+from engine.runtime.fingerprint import model_hash
 from engine.runtime.model_info import Description, ModelInfo, describe
 from engine.runtime.read_ahead import read_ahead
 from engine.text import Vocab
@@ -66,6 +67,11 @@ class Model:
     def vocab(self) -> Vocab:
         """The vocabulary; raises UnsupportedModelError if its tokenizer is not built in."""
         return Vocab.from_gguf(self._file)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What tells this model from any other: of its index and a few bytes of every tensor."""
+        return model_hash(self._file)
 
     @property
     def metadata(self) -> Any:

@@ -19,7 +19,7 @@ def write(memory, seq_id, n, first=None):
     """Place n tokens, and write a number of its own into every cell, as a kernel would."""
     start = memory.seq_pos_max(seq_id) + 1 if first is None else first
     positions = np.arange(start, start + n, dtype=np.int32)
-    placement = memory.place([Segment(seq_id, 0, n)], positions)
+    placement = memory.place([Segment(seq_id, 0, n)], positions, positions + 1000)
     for pool, cells in zip(memory.pools, placement.cells, strict=True):
         for layer in pool.v:
             rows = layer.view(np.float16).reshape(-1, 16)

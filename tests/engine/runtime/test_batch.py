@@ -13,12 +13,17 @@ def memory():
     return Memory([KVLayer(1, 16, 16)], 256, 3, "f16", "f16")
 
 
+def remember(memory, seq_id, n):
+    rows = np.arange(n, dtype=np.int32)
+    memory.place([Segment(seq_id, 0, n)], rows, rows)
+
+
 def make(memory, tokens, positions=None, seq_ids=0, want="last"):
     return make_batch(tokens, positions, seq_ids, want, memory, 100)
 
 
 def test_one_sequence_goes_on_where_it_stands(memory):
-    memory.place([Segment(0, 0, 5)], np.arange(5, dtype=np.int32))
+    remember(memory, 0, 5)
     batch = make(memory, [1, 2, 3])
     assert batch.positions.tolist() == [5, 6, 7]
     assert batch.segments == (Segment(0, 0, 3),)
@@ -26,7 +31,7 @@ def test_one_sequence_goes_on_where_it_stands(memory):
 
 
 def test_interleaved_sequences_are_grouped_and_answers_put_back(memory):
-    memory.place([Segment(1, 0, 4)], np.arange(4, dtype=np.int32))
+    remember(memory, 1, 4)
     batch = make(memory, [10, 20, 11, 21, 30], seq_ids=[0, 1, 0, 1, 2], want="all")
     assert batch.tokens.tolist() == [10, 11, 20, 21, 30]
     assert batch.positions.tolist() == [0, 1, 4, 5, 0]
@@ -79,6 +84,6 @@ def test_what_cannot_be_is_refused(memory, arguments, reason):
 
 
 def test_positions_must_follow_what_is_remembered(memory):
-    memory.place([Segment(0, 0, 5)], np.arange(5, dtype=np.int32))
+    remember(memory, 0, 5)
     with pytest.raises(RequestError, match="goes on at position 5, not at 4"):
         make(memory, [1], positions=[4])
