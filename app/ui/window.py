@@ -106,6 +106,7 @@ class MainWindow(QMainWindow):
         self.pane.link_wanted.connect(self._ask_about_link)
         self.pane.header.sidebar.clicked.connect(self.toggle_sidebar)
         self.pane.header.inspector.clicked.connect(self.toggle_inspector)
+        self.inspector.close_button.clicked.connect(self.toggle_inspector)
         self.sidebar.menu_wanted.connect(self._open_menu)
         self.models.setting_changed.connect(self.change_setting)
         services.replies.trouble.connect(self.say)
@@ -240,7 +241,7 @@ class MainWindow(QMainWindow):
         elif not narrow and overlaid:
             self.splitter.addWidget(self.inspector)
             self.inspector.setVisible(self.services.settings["inspector_open"])
-        self.inspector.setProperty("overlaid", narrow)
+        self.inspector.set_overlaid(narrow)
         if narrow:
             width = theme.px(320)
             height = self.height() - self.status.height()

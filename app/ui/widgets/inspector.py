@@ -14,7 +14,7 @@ from PySide6.QtWidgets import (
 
 from app.strings import tr
 from app.ui.theme import theme
-from app.ui.widgets.controls import button
+from app.ui.widgets.controls import IconButton, button
 
 
 class Inspector(QFrame):
@@ -39,6 +39,9 @@ class Inspector(QFrame):
         self.head.setObjectName("paneHeader")
         self._row = QHBoxLayout(self.head)
         self._row.addStretch(1)
+        self.close_button = IconButton("close", tr("Close the inspector"), self.head)
+        self.close_button.hide()
+        self._row.addWidget(self.close_button)
         box = QVBoxLayout(self)
         box.setContentsMargins(0, 0, 0, 0)
         box.setSpacing(0)
@@ -53,6 +56,14 @@ class Inspector(QFrame):
         self._row.setSpacing(theme.px(20))
         for tab in self.tabs.values():
             tab.setFixedHeight(theme.px(48))
+
+    def set_overlaid(self, overlaid: bool) -> None:
+        """Lie over the pane with a border and a way to close, or stand beside it."""
+        if self.close_button.isHidden() == overlaid:
+            self.setProperty("overlaid", overlaid)
+            self.style().unpolish(self)
+            self.style().polish(self)
+            self.close_button.setVisible(overlaid)
 
     def set_page(self, key: str, title: str, page: QWidget) -> None:
         """Add a tab, or put another page into the one of that key."""

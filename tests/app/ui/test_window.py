@@ -315,6 +315,9 @@ def test_the_narrow_window_lays_the_inspector_over_the_pane(window, qtbot):
     assert window.inspector.isHidden()
     window.act("window.inspector")
     assert window.inspector.isVisible()
+    window.inspector.close_button.click()
+    assert window.inspector.isHidden()
+    window.act("window.inspector")
     window.resize(1400, 800)
     assert window.inspector.parentWidget() is window.splitter
 
