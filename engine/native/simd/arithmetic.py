@@ -66,8 +66,8 @@ for _op, (_float_name, _int_name) in _OPERATORS.items():
 # ---------------------------------------------------------------- float lanes
 @intrinsic
 def fma(typing, x, y, acc):
-    """x*y + acc, fused."""
-    return f32x16(f32x16, f32x16, f32x16), lambda context, b, sig, a: v.fma_ir(b, *a)
+    """x*y + acc, fused, on float vectors of one type."""
+    return x(x, x, x), lambda context, b, sig, a: v.fma_ir(b, *a)
 
 
 def _llvm_function(name, n_args):
@@ -119,8 +119,8 @@ def _larger(b):
 
 @intrinsic
 def sum_f32(typing, x):
-    """Sum of the lanes."""
-    return types.float32(f32x16), lambda context, b, sig, a: _tree(b, a[0], b.fadd)
+    """Sum of the lanes of a float vector."""
+    return types.float32(x), lambda context, b, sig, a: _tree(b, a[0], b.fadd)
 
 
 @intrinsic

@@ -1,13 +1,27 @@
 """The 8-bit dot product: the one operation whose form differs per CPU level."""
 
+import platform
+
 from llvmlite import ir
 from numba.extending import intrinsic
 
 from engine.native import level
-from engine.native.simd.vectors import I16, I32, call, half, i8x64, i32x16, join, shuf, u8x64
+from engine.native.simd.vectors import (
+    I16,
+    I32,
+    call,
+    half,
+    i8x64,
+    i16x32,
+    i32x16,
+    join,
+    shuf,
+    u8x64,
+)
 
 LEVEL = level.current().name
 FEATURES = level.current().features
+IS_X86 = platform.machine().lower() in ("x86_64", "amd64")
 _YMM = LEVEL in ("avx2", "avxvnni")
 
 
@@ -73,22 +87,48 @@ def dot_u7i8(typing, acc, w, x):
     return i32x16(i32x16, u8x64, i8x64), lambda context, b, sig, a: dot_ir(b, *a, True)
 
 
+def _in_parts(b, emit, width, *vectors):
+    """Emit a lane-wise operation on vectors in parts of `width` elements, then join those."""
+    if vectors[0].type.count == width:
+        return emit(*vectors)
+    parts = [_in_parts(b, emit, width, *(half(b, v, i) for v in vectors)) for i in (0, 1)]
+    return join(b, *parts)
+
+
 @intrinsic
-def dot_i16(typing, acc, x, y):
-    """acc + x * y per lane; x fits int16, y's low half is an int16 and its upper half 0."""
+def pack_i16(typing, x, y):
+    """Two i32x16 whose lanes fit int16 -> i16x32: four lanes of x, four of y, the next of x, …"""
+
+    def emit(context, b, sig, a):
+        if not IS_X86:
+            words = [b.trunc(v, ir.VectorType(I16, 16)) for v in a]
+            lanes = [i // 8 * 4 + i % 4 + (16 if i % 8 > 3 else 0) for i in range(32)]
+            return shuf(b, *words, lanes)
+        width, name = {"avx512": (16, "avx512.packssdw.512")}.get(LEVEL, (4, "sse2.packssdw.128"))
+        if _YMM:
+            width, name = 8, "avx2.packssdw"
+        out = ir.VectorType(I16, 2 * width)
+        return _in_parts(b, lambda *v: call(b, f"llvm.x86.{name}", out, v), width, *a)
+
+    return i16x32(i32x16, i32x16), emit
+
+
+@intrinsic
+def dot_pairs(typing, acc, x, y):
+    """acc[i] += x[2i] * y[2i] + x[2i+1] * y[2i+1] on int16 vectors of one length."""
 
     def emit(context, b, sig, a):
         acc, x, y = a
-        if LEVEL == "avx512":
-            v = ir.VectorType(I32, 16)
-            return call(b, "llvm.x86.avx512.vpdpwssd.512", v, [acc, x, y])
-        if _YMM:
-            words = ir.VectorType(I16, 16)
-            parts = [
-                _pair_dot_i16(b, *(b.bitcast(half(b, v, i), words) for v in (x, y))) for i in (0, 1)
-            ]
-            return b.add(acc, join(b, *parts))
-        sixteen = ir.Constant(y.type, [16] * 16)
-        return b.add(acc, b.mul(x, b.ashr(b.shl(y, sixteen), sixteen)))
+        n = acc.type.count
+        if LEVEL == "avx512" and n == 16:
+            args = [acc, *(b.bitcast(v, acc.type) for v in (x, y))]
+            return call(b, "llvm.x86.avx512.vpdpwssd.512", acc.type, args)
+        if IS_X86:
+            width, name = (8, "avx2.pmadd.wd") if _YMM and n > 4 else (4, "sse2.pmadd.wd")
+            out = ir.VectorType(I32, width)
+            dot = _in_parts(b, lambda *v: call(b, f"llvm.x86.{name}", out, v), 2 * width, x, y)
+        else:
+            dot = _pair_dot_i16(b, x, y)
+        return b.add(acc, dot)
 
-    return i32x16(i32x16, i32x16, i32x16), emit
+    return acc(acc, x, y), emit

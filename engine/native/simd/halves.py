@@ -11,6 +11,7 @@ from engine.native.simd.vectors import (
     I16,
     I32,
     call,
+    f32x4,
     f32x16,
     i16x16,
     ir_type,
@@ -82,6 +83,16 @@ def load_f16x16(typing, addr):
         return f16_to_f32_ir(b, load_ir(b, a[0], ir_type(i16x16)))
 
     return f32x16(types.int64), emit
+
+
+@intrinsic
+def load_f16x4(typing, addr):
+    """4 halves at addr -> f32x4."""
+
+    def emit(context, b, sig, a):
+        return f16_to_f32_ir(b, load_ir(b, a[0], ir.VectorType(I16, 4)))
+
+    return f32x4(types.int64), emit
 
 
 @intrinsic

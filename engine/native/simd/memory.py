@@ -12,9 +12,12 @@ from engine.native.simd.vectors import (
     SCALAR_IR,
     callee_out_of_line,
     constant,
+    f32x4,
     f32x16,
     i8x16,
     i8x64,
+    i16x8,
+    i32x4,
     i32x16,
     ir_type,
     load_ir,
@@ -68,7 +71,7 @@ def splatter(vt):
 
 load_u8x16, load_u8x32, load_u8x64 = loader(u8x16), loader(u8x32), loader(u8x64)
 load_i8x16, load_i8x64 = loader(i8x16), loader(i8x64)
-load_i32x16, load_f32x16 = loader(i32x16), loader(f32x16)
+load_i32x16, load_f32x4, load_f32x16 = loader(i32x16), loader(f32x4), loader(f32x16)
 store_u8x16, store_u8x64 = storer(u8x16), storer(u8x64)
 store_i8x16, store_i8x64 = storer(i8x16), storer(i8x64)
 store_i32x16, store_f32x16 = storer(i32x16), storer(f32x16)
@@ -89,7 +92,10 @@ store_u8, store_u16, store_u32 = (
 )
 
 splat_f32, splat_i32, splat_u8 = splatter(f32x16), splatter(i32x16), splatter(u8x64)
-zero_f32x16, zero_i32x16 = constant(f32x16, 0), constant(i32x16, 0)
+load_i16x8, store_i16 = loader(i16x8), _storer(types.int16, SCALAR_IR[types.int16])
+zero_f32x4, zero_f32x16, zero_i32x4, zero_i32x16 = (
+    constant(t, 0) for t in (f32x4, f32x16, i32x4, i32x16)
+)
 zero_i8x16, zero_u8x16 = constant(i8x16, 0), constant(u8x16, 0)
 
 

@@ -1,16 +1,13 @@
 """What threads need: atomics, the spin-wait hint, prefetch, calls by address, C functions."""
 
-import platform
-
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from engine.native import level
+from engine.native.simd.dots import IS_X86
 from engine.native.simd.vectors import I8, I32, I64, call, ptr
-
-_IS_X86 = platform.machine().lower() in ("x86_64", "amd64")
 
 
 @intrinsic
@@ -59,7 +56,7 @@ def pause(typing):
     """Spin-wait hint."""
 
     def emit(context, b, sig, a):
-        if _IS_X86:
+        if IS_X86:
             call(b, "llvm.x86.sse2.pause", ir.VoidType(), [])
         elif level.current().name == "neon":
             call(b, "llvm.aarch64.hint", ir.VoidType(), [I32(1)])

@@ -84,9 +84,10 @@ class _Model(models.PrimitiveModel):
 
 u8x16, u8x32, u8x64 = (Vec(types.uint8, n) for n in (16, 32, 64))
 i8x16, i8x32, i8x64 = (Vec(types.int8, n) for n in (16, 32, 64))
-i16x16, i16x32 = (Vec(types.int16, n) for n in (16, 32))
+i16x8, i16x16, i16x32 = (Vec(types.int16, n) for n in (8, 16, 32))
 u16x16, u16x32 = (Vec(types.uint16, n) for n in (16, 32))
-i32x16, u32x16, f32x16 = Vec(types.int32, 16), Vec(types.uint32, 16), Vec(types.float32, 16)
+i32x4, i32x16, u32x16 = Vec(types.int32, 4), Vec(types.int32, 16), Vec(types.uint32, 16)
+f32x4, f32x8, f32x16 = (Vec(types.float32, n) for n in (4, 8, 16))
 
 
 # ---------------------------------------------------------------- while emitting LLVM

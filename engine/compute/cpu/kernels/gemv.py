@@ -19,17 +19,11 @@ from engine.native.simd import (
     store_f32,
     store_u8,
     sum_f32,
+    zero_f32x4,
     zero_f32x16,
 )
 
 GEMV = indices("matmul/gemv")
-AHEAD = 2048  # bytes that a row is prefetched before it is needed
-
-
-@callee
-def prefetch_group(p, n_bytes):
-    for i in range(0, n_bytes, 64):
-        prefetch(p + AHEAD + i)
 
 
 @callee_out_of_line
@@ -57,12 +51,19 @@ def row_loops(group):
         group.group,
         group.tail,
     )
-    short = values > 64 or n_bytes == 68  # formats whose group holds several blocks
+    ahead = group.ahead
+    is_quantized = values > 64
+
+    @callee
+    def prefetch_group(p):
+        if ahead:
+            for i in range(ahead, ahead + n_bytes, 64):
+                prefetch(p + i)
 
     @callee
     def row_end(p, row_bytes, n_in, spare):
         """End of a row; a row shorter than one group is moved behind zeros first."""
-        if short and n_in < values:
+        if is_quantized and n_in < values:
             return moved_to_end(p, row_bytes, spare, n_bytes)
         return p + row_bytes
 
@@ -71,17 +72,14 @@ def row_loops(group):
         n_groups, left = n_in // values, n_in % values
         for r in range(r0, r1):
             p = w + r * row_bytes
-            acc = zero_f32x16()
+            acc, side = zero_f32x16(), zero_f32x4()
             for g in range(n_groups):
-                prefetch_group(p + g * n_bytes, n_bytes)
-                acc = dot(p + g * n_bytes, px + g * prepared, acc)
+                prefetch_group(p + g * n_bytes)
+                acc, side = dot(p + g * n_bytes, px + g * prepared, acc, side)
             if left:
-                acc = tail(row_end(p, row_bytes, n_in, spare), px + n_groups * prepared, left, acc)
-            result(y + 4 * r, sum_f32(acc), bias, r, add)
-
-    @callee
-    def dots4(p, x0, x1, x2, x3, a0, a1, a2, a3):
-        return dot(p, x0, a0), dot(p, x1, a1), dot(p, x2, a2), dot(p, x3, a3)
+                end, o = row_end(p, row_bytes, n_in, spare), n_groups * prepared
+                acc, side = tail(end, px + o, left, acc, side)
+            result(y + 4 * r, sum_f32(acc) + sum_f32(side), bias, r, add)
 
     @callee_out_of_line
     def rows4(w, row_bytes, r0, r1, n_in, xs, n, spare, bias, add, ys):
@@ -91,23 +89,27 @@ def row_loops(group):
         for r in range(r0, r1):
             p = w + r * row_bytes
             a0 = a1 = a2 = a3 = zero_f32x16()
+            s0 = s1 = s2 = s3 = zero_f32x4()
             for g in range(n_groups):
                 q, o = p + g * n_bytes, g * prepared
-                prefetch_group(q, n_bytes)
-                a0, a1, a2, a3 = dots4(q, x0 + o, x1 + o, x2 + o, x3 + o, a0, a1, a2, a3)
+                prefetch_group(q)
+                a0, s0 = dot(q, x0 + o, a0, s0)
+                a1, s1 = dot(q, x1 + o, a1, s1)
+                a2, s2 = dot(q, x2 + o, a2, s2)
+                a3, s3 = dot(q, x3 + o, a3, s3)
             if left:
                 end, o = row_end(p, row_bytes, n_in, spare), n_groups * prepared
-                a0 = tail(end, x0 + o, left, a0)
-                a1 = tail(end, x1 + o, left, a1)
-                a2 = tail(end, x2 + o, left, a2)
-                a3 = tail(end, x3 + o, left, a3)
-            result(y0 + 4 * r, sum_f32(a0), bias, r, add)
+                a0, s0 = tail(end, x0 + o, left, a0, s0)
+                a1, s1 = tail(end, x1 + o, left, a1, s1)
+                a2, s2 = tail(end, x2 + o, left, a2, s2)
+                a3, s3 = tail(end, x3 + o, left, a3, s3)
+            result(y0 + 4 * r, sum_f32(a0) + sum_f32(s0), bias, r, add)
             if n > 1:
-                result(y1 + 4 * r, sum_f32(a1), bias, r, add)
+                result(y1 + 4 * r, sum_f32(a1) + sum_f32(s1), bias, r, add)
             if n > 2:
-                result(y2 + 4 * r, sum_f32(a2), bias, r, add)
+                result(y2 + 4 * r, sum_f32(a2) + sum_f32(s2), bias, r, add)
             if n > 3:
-                result(y3 + 4 * r, sum_f32(a3), bias, r, add)
+                result(y3 + 4 * r, sum_f32(a3) + sum_f32(s3), bias, r, add)
 
     return rows1, rows4
 

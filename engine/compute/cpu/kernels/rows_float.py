@@ -33,13 +33,18 @@ def row_group(name):
     n_bytes, load16, load1 = LOADS[name]
 
     @callee
-    def group(p, px, acc):
-        for i in range(4):
-            acc = fma(load16(p + 16 * n_bytes * i), load_f32x16(px + 64 * i), acc)
-        return acc
+    def times(p, px, i):
+        return load16(p + 16 * n_bytes * i) * load_f32x16(px + 64 * i)
 
     @callee
-    def tail(end, px, left, acc):
+    def group(p, px, acc, side):
+        # Two short chains: one long one would wait for each multiply-add in turn.
+        a = fma(load16(p + 16 * n_bytes), load_f32x16(px + 64), times(p, px, 0))
+        b = fma(load16(p + 48 * n_bytes), load_f32x16(px + 192), times(p, px, 2))
+        return acc + (a + b), side
+
+    @callee
+    def tail(end, px, left, acc, side):
         p = end - left * n_bytes
         whole = left // 16 * 16
         for i in range(0, whole, 16):
@@ -47,6 +52,6 @@ def row_group(name):
         s = load_f32(px) * 0
         for i in range(whole, left):
             s += load1(p + i * n_bytes) * load_f32(px + 4 * i)
-        return acc + first_lane(s)
+        return acc + first_lane(s), side
 
-    return RowGroup(64, 64 * n_bytes, 256, prepare, group, tail)
+    return RowGroup(64, 64 * n_bytes, 256, 0, prepare, group, tail)

@@ -1,8 +1,11 @@
 """Row groups of Q4_0, Q4_1, Q5_0 and Q5_1: four blocks (128 weights) at once.
 
-Prepared group, 256 bytes: int8 x of the low nibbles[64], of the high nibbles[64], scale lanes
-f32[16], then offset lanes i32[16] (-offset * sum) or, for formats with mins, scale * sum f32[16].
-Lanes 4i .. 4i+3 belong to block i.
+Prepared group, 192 bytes: int8 x of the low nibbles [64], of the high nibbles [64], scales f32[4],
+what offsets or mins multiply f32[4] (-offset * sum, or scale * sum). Four dwords of a dot product
+belong to one block, hence four lanes to one scale.
+
+Decision: vectors of 64 bytes are few and loads are many, so scales are multiplied four at a time
+and spread after that, and offsets go to a sum of their own (`side`) instead of 64 bytes per group.
 """
 
 import numpy as np
@@ -10,35 +13,36 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from engine.compute.cpu.kernels.inputs import int8x16, largest32, steps
+from engine.compute.cpu.kernels.inputs import int32x16, largest32, steps
 from engine.compute.cpu.kernels.row_groups import RowGroup, ending
-from engine.compute.cpu.kernels.unpack import high_nibbles, low_nibbles, u8
 from engine.native.simd import (
     FEATURES,
     I1,
+    I8,
     I16,
     I32,
     I64,
     LEVEL,
+    call,
     callee,
     callee_out_of_line,
     const,
     dot_u7i8,
     f16_to_f32_ir,
-    f32x16,
+    f32x4,
+    f32x8,
     fma,
+    i32_to_i8,
     ir_type,
     join,
-    load_f32x16,
+    load_f32x4,
     load_i8x64,
-    load_i32x16,
     load_ir,
     shuf,
-    splat_i32,
+    shuffle,
     store_f32,
-    store_f32x16,
     store_i8x16,
-    store_i32x16,
+    sum_i32,
     to_f32,
     u8x16,
     u8x64,
@@ -50,25 +54,69 @@ from engine.native.simd import (
 _BYTE_PERMUTE = LEVEL == "avx512" and "avx512vbmi" in FEATURES
 
 
-def _ends(b, p, total):
-    """Emit the first and the last 64 of `total` bytes at p."""
-    return load_ir(b, p, ir_type(u8x64)), load_ir(b, p, ir_type(u8x64), total - 64)
+class _FourBlocks:
+    """Emits what four consecutive blocks of n_bytes each hold, at offsets within the block."""
 
+    def __init__(self, n_bytes):
+        self.n_bytes, self.total = n_bytes, 4 * n_bytes
+        self.rest = 16 if self.total - 64 <= 16 else 32  # bytes of the second load
 
-def _index(byte, total):
-    """Index of a byte in what _ends gives, joined."""
-    return byte if byte < 64 else 64 + byte - (total - 64)
+    def _loaded(self, b, p):
+        """Emit the first 64 bytes, and the last 16 or 32 widened to 64."""
+        last = load_ir(b, p, ir.VectorType(I8, self.rest), self.total - self.rest)
+        return load_ir(b, p, ir_type(u8x64)), shuf(
+            b, last, last, [i % self.rest for i in range(64)]
+        )
 
+    def _index(self, byte):
+        """Index of a byte in what _loaded gives, joined."""
+        return byte if byte < 64 else 64 + byte - (self.total - self.rest)
 
-def _quants(n_bytes, at):
-    """Make quants(p): the 16-byte nibbles at offset `at` of four blocks -> u8x64."""
-
-    def emit(context, b, sig, a):
-        if _BYTE_PERMUTE:  # two loads and one permute
-            lanes = [_index(i * n_bytes + at + j, 4 * n_bytes) for i in range(4) for j in range(16)]
-            return shuf(b, *_ends(b, a[0], 4 * n_bytes), lanes)
-        q = [load_ir(b, a[0], ir_type(u8x16), i * n_bytes + at) for i in range(4)]
+    def nibbles(self, b, p, at):
+        """Emit the 16 bytes of nibbles of each block: <64 x i8>."""
+        if _BYTE_PERMUTE:
+            bytes_ = [i * self.n_bytes + at + j for i in range(4) for j in range(16)]
+            return shuf(b, *self._loaded(b, p), [self._index(byte) for byte in bytes_])
+        q = [load_ir(b, p, ir_type(u8x16), i * self.n_bytes + at) for i in range(4)]
         return join(b, join(b, q[0], q[1]), join(b, q[2], q[3]))
+
+    def words(self, b, p, offsets):
+        """Emit the 16-bit words at each of the offsets, of each block: <4 * n x i16>."""
+        places = [i * self.n_bytes + at for at in offsets for i in range(4)]
+        if _BYTE_PERMUTE:
+            loaded = [b.bitcast(z, ir_type(u16x32)) for z in self._loaded(b, p)]
+            return shuf(b, *loaded, [self._index(byte) // 2 for byte in places])
+        v = ir.Constant(ir.VectorType(I16, len(places)), None)
+        for lane, byte in enumerate(places):
+            v = b.insert_element(v, load_ir(b, p, I16, byte), I32(lane))
+        return v
+
+    def fifth_bits(self, b, p, at, upper):
+        """Emit 16 or 0 for each low nibble (or upper one) from each block's 32 bits at `at`."""
+        found = ir.Constant(I64, 0)
+        for i in (0, 2):  # two blocks: the wanted 16 bits of each, side by side
+            q0, q1 = (load_ir(b, p, I32, (i + k) * self.n_bytes + at) for k in (0, 1))
+            both = b.or_(b.zext(q0, I64), b.shl(b.zext(q1, I64), I64(32)))
+            found = b.or_(found, b.shl(_extract16(b, both, 16 * upper), I64(16 * i)))
+        bits = b.bitcast(found, ir.VectorType(I1, 64))
+        return b.select(bits, const(u8x64, 16), const(u8x64, 0))
+
+
+def _extract16(b, x, first):
+    """Emit bits [first, first + 16) of each half of a 64-bit x, side by side in 32 bits."""
+    if "bmi2" in FEATURES:
+        return call(b, "llvm.x86.bmi.pext.64", I64, [x, I64(0x0000FFFF0000FFFF << first)])
+    low = b.and_(b.lshr(x, I64(first)), I64(0xFFFF))
+    return b.or_(low, b.shl(b.and_(b.lshr(x, I64(32 + first)), I64(0xFFFF)), I64(16)))
+
+
+def _emit_quants(four, nibbles_at, fifth_at, upper):
+    def emit(context, b, sig, a):
+        q = four.nibbles(b, a[0], nibbles_at)
+        if upper:
+            q = b.bitcast(b.lshr(b.bitcast(q, ir_type(u16x32)), const(u16x32, 4)), ir_type(u8x64))
+        q = b.and_(q, const(u8x64, 15))
+        return q if fifth_at is None else b.or_(q, four.fifth_bits(b, a[0], fifth_at, upper))
 
     @intrinsic
     def quants(typing, p):
@@ -77,42 +125,21 @@ def _quants(n_bytes, at):
     return quants
 
 
-def _halves(n_bytes, at):
-    """Make halves(p): the halves at offset `at` of four blocks, four lanes each -> f32x16."""
-
-    def emit(context, b, sig, a):
-        if _BYTE_PERMUTE:
-            ends = [b.bitcast(z, ir_type(u16x32)) for z in _ends(b, a[0], 4 * n_bytes)]
-            words = [_index(i * n_bytes + at, 4 * n_bytes) // 2 for i in range(4)]
-            return f16_to_f32_ir(b, shuf(b, *ends, [i for i in words for _ in range(4)]))
-        v = ir.Constant(ir.VectorType(I16, 8), None)
-        for i in range(4):
-            v = b.insert_element(v, load_ir(b, a[0], I16, i * n_bytes + at), I32(i))
-        f = f16_to_f32_ir(b, v)
-        return shuf(b, f, f, [i for i in range(4) for _ in range(4)])
+def _scales_and_mins(four, offsets):
+    """Make halves(p): two halves of each block, first the four at offsets[0] -> f32x8."""
 
     @intrinsic
     def halves(typing, p):
-        return f32x16(types.int64), emit
+        def emit(context, b, sig, a):
+            return f16_to_f32_ir(b, four.words(b, a[0], offsets))
+
+        return f32x8(types.int64), emit
 
     return halves
 
 
-def _fifth_bits(n_bytes, at):
-    """Make bits(p): 16 where the fifth bit is set, of the low (at) or high (at + 2) nibbles."""
-
-    def emit(context, b, sig, a):
-        m = ir.Constant(I64, 0)
-        for i in range(4):
-            word = b.zext(load_ir(b, a[0], I16, i * n_bytes + at), I64)
-            m = b.or_(m, b.shl(word, I64(16 * i)))
-        return b.select(b.bitcast(m, ir.VectorType(I1, 64)), const(u8x64, 16), const(u8x64, 0))
-
-    @intrinsic
-    def bits(typing, p):
-        return u8x64(types.int64), emit
-
-    return bits
+first4, last4 = shuffle(f32x8, range(4)), shuffle(f32x8, range(4, 8))
+four_lanes_each = shuffle(f32x4, [i // 4 for i in range(16)])
 
 
 def _preparer(offset):
@@ -125,61 +152,47 @@ def _preparer(offset):
             first = min(4 * g, n_blocks - 4)
             for i in range(4):
                 low = high = zero_i8x16()
-                scale = np.float32(0)
+                scale = total = np.float32(0)
                 if first + i >= 4 * g:
                     block = x + (first + i) * 128
                     scale, inverse = steps(largest32(block))
-                    low, high = int8x16(block, inverse), int8x16(block + 64, inverse)
+                    a, b = int32x16(block, inverse), int32x16(block + 64, inverse)
+                    low, high = i32_to_i8(a), i32_to_i8(b)
+                    total = np.float32(sum_i32(a + b))
                 store_i8x16(out + i * 16, low)
                 store_i8x16(out + 64 + i * 16, high)
-                for j in range(4):
-                    store_f32(out + 128 + i * 16 + j * 4, scale)
-            s = dot_u7i8(zero_i32x16(), u8(1), load_i8x64(out))
-            s = dot_u7i8(s, u8(1), load_i8x64(out + 64))
-            if offset:
-                store_i32x16(out + 192, s * splat_i32(np.int32(-offset)))
-            else:
-                store_f32x16(out + 192, to_f32(s) * load_f32x16(out + 128))
-            out += 256
+                store_f32(out + 128 + i * 4, scale)
+                store_f32(out + 144 + i * 4, total * (-np.float32(offset) if offset else scale))
+            out += 192
 
     return prepare
 
 
-def _make(n_bytes, offset, quants_at, fifth_at):
+def _make(n_bytes, offset, nibbles_at, fifth_at):
     """Make the row group of one format; fifth_at None means that there are no fifth bits."""
-    quants, scale = _quants(n_bytes, quants_at), _halves(n_bytes, 0)
-    low = high = callee(lambda p, q: q)
-    if fifth_at is not None:
-        low_bits, high_bits = _fifth_bits(n_bytes, fifth_at), _fifth_bits(n_bytes, fifth_at + 2)
-        low, high = callee(lambda p, q: q | low_bits(p)), callee(lambda p, q: q | high_bits(p))
+    four = _FourBlocks(n_bytes)
+    low, high = (_emit_quants(four, nibbles_at, fifth_at, upper) for upper in (0, 1))
+    halves = _scales_and_mins(four, (0, 0) if offset else (0, 2))
 
     @callee
-    def sums(p, px, s):
-        q = quants(p)
-        s = dot_u7i8(s, low(p, low_nibbles(q)), load_i8x64(px))
-        s = dot_u7i8(s, high(p, high_nibbles(q)), load_i8x64(px + 64))
-        return to_f32(s) * load_f32x16(px + 128)
+    def group(p, px, acc, side):
+        s = dot_u7i8(zero_i32x16(), low(p), load_i8x64(px))
+        s = dot_u7i8(s, high(p), load_i8x64(px + 64))
+        h = halves(p)
+        d = first4(h, h) * load_f32x4(px + 128)
+        side = fma(d if offset else last4(h, h), load_f32x4(px + 144), side)
+        return fma(to_f32(s), four_lanes_each(d, d), acc), side
 
-    @callee
-    def with_offset(p, px, acc):
-        return fma(sums(p, px, load_i32x16(px + 192)), scale(p), acc)
-
-    minimum = _halves(n_bytes, 2)
-
-    @callee
-    def with_mins(p, px, acc):
-        acc = fma(load_f32x16(px + 192), minimum(p), acc)
-        return fma(sums(p, px, zero_i32x16()), scale(p), acc)
-
-    group = with_offset if offset else with_mins
-    return RowGroup(128, 4 * n_bytes, 256, _preparer(offset), group, ending(group, 4 * n_bytes))
+    total = 4 * n_bytes
+    return RowGroup(128, total, 192, 3072, _preparer(offset), group, ending(group, total))
 
 
 def row_group(name):
     """Return the row group of a format."""
-    return {
-        "q4_0": lambda: _make(18, 8, 2, None),
-        "q4_1": lambda: _make(20, 0, 4, None),
-        "q5_0": lambda: _make(22, 16, 6, 2),
-        "q5_1": lambda: _make(24, 0, 8, 4),
-    }[name]()
+    n_bytes, offset, nibbles_at, fifth_at = {
+        "q4_0": (18, 8, 2, None),
+        "q4_1": (20, 0, 4, None),
+        "q5_0": (22, 16, 6, 2),
+        "q5_1": (24, 0, 8, 4),
+    }[name]
+    return _make(n_bytes, offset, nibbles_at, fifth_at)
