@@ -72,53 +72,34 @@ def swiglu_oai(v, up):
     return g * sigmoid(g * f(1.702)) * (vmin(vmax(up, f(-7)), f(7)) + f(1))
 
 
-def _gated(op):
-    """Make gated(gate, up, n, out): out = op(gate, up or 1) over n floats."""
-
-    @callee
-    def gated(gate, up, n, out):
-        u = f(1)
-        for i in range(0, n, 16):
-            if up:
-                u = load_upto(up + 4 * i, n - i)
-            store_upto(out + 4 * i, op(load_upto(gate + 4 * i, n - i), u), n - i)
-
-    return gated
-
-
-gated_silu, gated_gelu, gated_erf = _gated(silu), _gated(gelu), _gated(gelu_erf)
-gated_quick, gated_relu, gated_squared = _gated(gelu_quick), _gated(relu), _gated(relu_squared)
-gated_oai = _gated(swiglu_oai)
-
-
 @callee
-def activate_stretch(kind, gate, up, n, out):
-    """Apply the activation `kind` (an index into ACTIVATIONS) to n floats."""
+def activated(kind, v, up):
+    """The activation `kind` (an index into ACTIVATIONS) of 16 values."""
     if kind == SILU:
-        gated_silu(gate, up, n, out)
-    elif kind == GELU:
-        gated_gelu(gate, up, n, out)
-    elif kind == GELU_ERF:
-        gated_erf(gate, up, n, out)
-    elif kind == GELU_QUICK:
-        gated_quick(gate, up, n, out)
-    elif kind == RELU:
-        gated_relu(gate, up, n, out)
-    elif kind == RELU_SQUARED:
-        gated_squared(gate, up, n, out)
-    else:
-        gated_oai(gate, up, n, out)
+        return silu(v, up)
+    if kind == GELU:
+        return gelu(v, up)
+    if kind == GELU_ERF:
+        return gelu_erf(v, up)
+    if kind == GELU_QUICK:
+        return gelu_quick(v, up)
+    if kind == RELU:
+        return relu(v, up)
+    if kind == RELU_SQUARED:
+        return relu_squared(v, up)
+    return swiglu_oai(v, up)
 
 
 def activate(args, thread, n_threads):
     """out = activation(gate) * up."""
-    n, up = word(args, ACTIVATE.n), word(args, ACTIVATE.up)
+    kind, n = word(args, ACTIVATE.activation), word(args, ACTIVATE.n)
     for item in range(thread, n_stretches(count(args, ACTIVATE.n_rows), n), n_threads):
         t, first, end = stretch(item, n)
-        activate_stretch(
-            word(args, ACTIVATE.activation),
-            word(args, ACTIVATE.gate) + t * word(args, ACTIVATE.ldg) + 4 * first,
-            up + t * word(args, ACTIVATE.ldu) + 4 * first if up else 0,
-            end - first,
-            word(args, ACTIVATE.out) + t * word(args, ACTIVATE.ldo) + 4 * first,
-        )
+        gate = word(args, ACTIVATE.gate) + t * word(args, ACTIVATE.ldg)
+        up = word(args, ACTIVATE.up) + t * word(args, ACTIVATE.ldu)
+        out = word(args, ACTIVATE.out) + t * word(args, ACTIVATE.ldo)
+        u = f(1)
+        for i in range(first, end, 16):
+            if word(args, ACTIVATE.up):
+                u = load_upto(up + 4 * i, end - i)
+            store_upto(out + 4 * i, activated(kind, load_upto(gate + 4 * i, end - i), u), end - i)

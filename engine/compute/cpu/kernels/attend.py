@@ -16,7 +16,7 @@ from numba import types
 from engine.compute.cpu.kernels import kv_types, tile
 from engine.compute.cpu.kernels.pages import seen_cells
 from engine.compute.cpu.kernels.rows import load_upto, scatter_f32x16, store_upto
-from engine.compute.cpu.kernels.words import indices, word, word_f32
+from engine.compute.cpu.kernels.words import NONE, indices, inner_word, padded, word, word_f32
 from engine.compute.cpu.signatures import (
     FIRST_ROW,
     KEY_BLOCK,
@@ -30,7 +30,6 @@ from engine.native.simd import (
     load_f32,
     load_f32x16,
     load_i32,
-    load_i64,
     max_f32,
     select_lt_f32,
     splat_f32,
@@ -54,22 +53,16 @@ EVERY_CELL = 0xFFFFFFFF
 
 
 @callee
-def padded(n):
-    """A head size in storage."""
-    return (n + 15) // 16 * 16
-
-
-@callee
 def query_place(args, run, h, row):
     """Batch row and query head of row `row` of KV head h in a run: token-major, then the group."""
     group = word(args, A.n_head) // word(args, A.n_head_kv)
-    return load_i64(run + 8 * FIRST_ROW) + row // group, h * group + row % group
+    return word(run, FIRST_ROW) + row // group, h * group + row % group
 
 
 @callee
 def row_range(args, t):
     """Lowest position that batch row t sees, and how far its own lies above."""
-    position = load_i32(load_i64(word(args, A.batch) + 8 * POSITIONS) + 4 * t)
+    position = load_i32(inner_word(args, A.batch, POSITIONS) + 4 * t)
     window = word(args, A.window)
     low = max(0, position - window + 1) if window else 0
     return low, position - low
@@ -78,8 +71,8 @@ def row_range(args, t):
 @callee
 def collect_pages(args, run, i, end, low, span, block):
     """Store up to BLOCK_PAGES pages with cells in [low, low + span]; how many, and the next i."""
-    pages = load_i64(run + 8 * PAGES)
-    positions = load_i64(word(args, A.pool) + 8 * PAGE_POSITIONS)
+    pages = word(run, PAGES)
+    positions = inner_word(args, A.pool, PAGE_POSITIONS)
     n = 0
     while i < end and n < BLOCK_PAGES:
         page = load_i32(pages + 4 * i)
@@ -184,25 +177,43 @@ def write(args, n, run, h, row0, n_rows, part, o, m):
                 store_upto(target + 4 * d, load_f32x16(row + 4 * d) * inverse, size - d)
 
 
-def _scorer(shape, kv):
+def _dots(n, kv):
+    """Make dots(…): the scores of n rows over the cells of a step, hidden ones masked."""
+    step_bytes = 64 * kv.n_bytes
+    zero, step, finish = tile.score_steps(n, tile.TILES.cell_vectors, kv)
+
+    @callee_out_of_line
+    def dots(k, half_bytes, q, s, positions, low):
+        acc = zero()
+        for i in range(half_bytes // step_bytes):
+            acc = step(acc, k + i * step_bytes, half_bytes, q + i * 16 * n)
+        finish(acc, s, positions, low)
+
+    return dots
+
+
+def _scorer(k):
     """Make score(…): the tile's scores over the collected pages."""
-    n, step_cells, n_bytes = shape.n_rows, 16 * shape.cell_vectors, kv.n_bytes
-    zero, step, finish = tile.score_steps(shape, kv)
+    small, middle, _ = tile.TILES.rows
+    dots_small, dots_middle, dots_large = (_dots(n, k) for n in tile.TILES.rows)
+    step_cells, n_bytes = 16 * tile.TILES.cell_vectors, k.n_bytes
 
     @callee
-    def score(args, h, n_pages, block, q, s, low):
-        positions = load_i64(word(args, A.pool) + 8 * PAGE_POSITIONS)
-        size = padded(word(args, A.head_size_k))
-        half_bytes = size * 16 * n_bytes
+    def score(args, n, h, n_pages, block, q, s, low):
+        positions = inner_word(args, A.pool, PAGE_POSITIONS)
+        half_bytes = padded(word(args, A.head_size_k)) * 16 * n_bytes
         for j in range(n_pages):
-            page = load_i64(block + 8 * j)
+            page = word(block, j)
             k = word(args, A.k_base) + page * word(args, A.k_page_bytes) + h * 2 * half_bytes
             for cell in range(0, 32, step_cells):
-                acc = zero()
-                for d in range(0, size, 4):
-                    at = k + cell // 16 * half_bytes + d * 16 * n_bytes
-                    acc = step(acc, at, half_bytes, q + d * n * 4)
-                finish(acc, s + (32 * j + cell) * 4, positions + page * 128 + cell * 4, low)
+                at, out = positions + page * 128 + cell * 4, s + (32 * j + cell) * 4
+                if n == small:
+                    dots_small(k, half_bytes, q, out, at, low)
+                elif n == middle:
+                    dots_middle(k, half_bytes, q, out, at, low)
+                else:
+                    dots_large(k, half_bytes, q, out, at, low)
+                k += half_bytes
 
     return score
 
@@ -212,12 +223,12 @@ def _adder(n_rows, n_columns, kv):
     load, step, store = tile.value_steps(n_rows, n_columns, kv)
     n_bytes = kv.n_bytes
 
-    @callee
-    def add(args, n_pages, block, v, s, o, size):
+    @callee_out_of_line
+    def add(n_pages, block, page_bytes, v, s, o, size):
         acc, stride = load(o, size * 4), size * n_bytes
         for j in range(n_pages):
-            at, p = v + load_i64(block + 8 * j) * word(args, A.v_page_bytes), s + 128 * j
-            mask = load_i64(block + 8 * (BLOCK_PAGES + j))
+            at, p = v + word(block, j) * page_bytes, s + 128 * j
+            mask = word(block, BLOCK_PAGES + j)
             if mask == EVERY_CELL:
                 for i in range(32):
                     acc = step(acc, at + i * stride, p + i * 4)
@@ -230,24 +241,35 @@ def _adder(n_rows, n_columns, kv):
     return add
 
 
-def _summer(n_rows, n_columns, kv):
-    """Make add_values(…): the outputs of n rows += weights times values of the collected pages."""
-    wide, n_bytes = 16 * n_columns, kv.n_bytes
-    add_wide = _adder(n_rows, n_columns, kv)
-    add_narrow = _adder(n_rows, 1, kv) if n_columns > 1 else add_wide
+def _summer(kv):
+    """Make add_values(…): the tile's outputs += weights times values of the collected pages."""
+    (few, few_columns), (many, many_columns) = tile.TILES.few, tile.TILES.many
+    few_wide, few_narrow = (_adder(few, n, kv) for n in (few_columns, 1))
+    many_wide, many_narrow = (_adder(many, n, kv) for n in (many_columns, 1))
+    largest, n_bytes = tile.TILES.rows[2], kv.n_bytes
 
-    @callee_out_of_line
+    @callee
     def add_values(args, n, h, n_pages, block, s, o):
-        size = padded(word(args, A.head_size_v))
+        size, page_bytes = padded(word(args, A.head_size_v)), word(args, A.v_page_bytes)
         v = word(args, A.v_base) + h * 32 * size * n_bytes
+        n_rows = many if n == largest else few
+        wide = 16 * (many_columns if n == largest else few_columns)
         for r in range(0, n, n_rows):
-            p, whole = s + r * KEY_BLOCK * 4, size // wide * wide
-            for d in range(0, whole, wide):
-                at = o + (r * size + d) * 4
-                add_wide(args, n_pages, block, v + d * n_bytes, p, at, size)
-            for d in range(whole, size, 16):
-                at = o + (r * size + d) * 4
-                add_narrow(args, n_pages, block, v + d * n_bytes, p, at, size)
+            p, row = s + r * KEY_BLOCK * 4, o + r * size * 4
+            d = NONE
+            while d < size:
+                at, to = v + d * n_bytes, row + d * 4
+                is_wide = size - d >= wide
+                if n_rows == many:
+                    if is_wide:
+                        many_wide(n_pages, block, page_bytes, at, p, to, size)
+                    else:
+                        many_narrow(n_pages, block, page_bytes, at, p, to, size)
+                elif is_wide:
+                    few_wide(n_pages, block, page_bytes, at, p, to, size)
+                else:
+                    few_narrow(n_pages, block, page_bytes, at, p, to, size)
+                d += wide if is_wide else 16
 
     return add_values
 
@@ -260,10 +282,8 @@ def attend_rows(k, v):
     row r goes to part + r * (v + 16) * 4 unnormalised, followed by its maximum and its sum.
     """
     k, v = kv_types.KV_TYPES[k], kv_types.KV_TYPES[v]
-    small, middle, large = (shape.n_rows for shape in tile.SHAPES)
-    score_small, score_middle, score_large = (_scorer(shape, k) for shape in tile.SHAPES)
-    summers = {at: _summer(*at, v) for at in {(s.v_rows, s.v_columns) for s in tile.SHAPES}}
-    add_small, add_middle, add_large = (summers[s.v_rows, s.v_columns] for s in tile.SHAPES)
+    small, middle, large = tile.TILES.rows
+    score, add_values = _scorer(k), _summer(v)
 
     @callee
     def attend_tile(args, n, run, h, row0, n_rows, first_page, end_page, sinks, part, scratch):
@@ -278,19 +298,9 @@ def attend_rows(k, v):
             n_pages, i = collect_pages(args, run, i, end_page, lowest, span, block)
             if n_pages == 0:
                 break
-            if n == small:
-                score_small(args, h, n_pages, block, q, s, low)
-            elif n == middle:
-                score_middle(args, h, n_pages, block, q, s, low)
-            else:
-                score_large(args, h, n_pages, block, q, s, low)
+            score(args, n, h, n_pages, block, q, s, low)
             weigh(args, n, n_pages * 32, s, o, m)
-            if n == small:
-                add_small(args, n, h, n_pages, block, s, o)
-            elif n == middle:
-                add_middle(args, n, h, n_pages, block, s, o)
-            else:
-                add_large(args, n, h, n_pages, block, s, o)
+            add_values(args, n, h, n_pages, block, s, o)
         write(args, n, run, h, row0, n_rows, part, o, m)
 
     @callee_out_of_line
@@ -298,7 +308,7 @@ def attend_rows(k, v):
         row_bytes = (padded(word(args, A.head_size_v)) + 16) * 4
         n = small if n_rows <= small else (middle if n_rows <= middle else large)
         for r in range(0, n_rows, n):
-            at, some = part + r * row_bytes if part else 0, min(n, n_rows - r)
+            at, some = part + r * row_bytes if part else NONE, min(n, n_rows - r)
             attend_tile(args, n, run, h, row0 + r, some, first_page, end_page, sinks, at, scratch)
 
     return attend

@@ -6,10 +6,10 @@ import numpy as np
 from numba import types
 
 from engine.compute.cpu.kernels import store
-from engine.compute.cpu.kernels.attend import A, attend_rows, padded, query_place, row_range
+from engine.compute.cpu.kernels.attend import A, attend_rows, query_place, row_range
 from engine.compute.cpu.kernels.pages import seen_cells
 from engine.compute.cpu.kernels.rows import store_upto
-from engine.compute.cpu.kernels.words import word
+from engine.compute.cpu.kernels.words import NONE, inner_word, padded, word
 from engine.compute.cpu.signatures import (
     FIRST_ROW,
     N_PAGES,
@@ -28,7 +28,6 @@ from engine.native.simd import (
     load_f32,
     load_f32x16,
     load_i32,
-    load_i64,
     splat_f32,
     zero_f32x16,
 )
@@ -39,20 +38,14 @@ RUN_BYTES = 32
 @callee
 def run_address(args, i):
     """Address of run i of the pool."""
-    return load_i64(word(args, A.pool) + 8 * RUNS) + i * RUN_BYTES
-
-
-@callee
-def n_runs(args):
-    """Runs in this batch."""
-    return load_i64(word(args, A.pool) + 8 * N_RUNS)
+    return inner_word(args, A.pool, RUNS) + i * RUN_BYTES
 
 
 @callee
 def n_tiles(args, run):
     """Tiles of one KV head of a run, and its rows."""
     group = word(args, A.n_head) // word(args, A.n_head_kv)
-    rows = load_i64(run + 8 * RUN_N_ROWS) * group
+    rows = word(run, RUN_N_ROWS) * group
     return (rows + TILE_ROWS - 1) // TILE_ROWS, rows
 
 
@@ -61,14 +54,14 @@ def first_page(args, run):
     """Number of leading pages of a run that lie outside every row's window."""
     if word(args, A.window) == 0:
         return 0
-    t = load_i64(run + 8 * FIRST_ROW)
+    t = word(run, FIRST_ROW)
     low, _ = row_range(args, t)
-    for r in range(1, load_i64(run + 8 * RUN_N_ROWS)):
+    for r in range(1, word(run, RUN_N_ROWS)):
         other, _ = row_range(args, t + r)
         low = min(low, other)
-    pages = load_i64(run + 8 * PAGES)
-    positions = load_i64(word(args, A.pool) + 8 * PAGE_POSITIONS)
-    first, end = 0, load_i64(run + 8 * N_PAGES)
+    pages = word(run, PAGES)
+    positions = inner_word(args, A.pool, PAGE_POSITIONS)
+    first, end = 0, word(run, N_PAGES)
     low, span = types.int32(low), types.int32(0x7FFFFFFF - low)
     while first < end and not seen_cells(positions + load_i32(pages + 4 * first) * 128, low, span):
         first += 1
@@ -81,9 +74,9 @@ def attend_kernel(rows_attend):
     def attend(args, thread, n_threads):
         n_heads = word(args, A.n_head_kv)
         scratch = word(args, A.scratch) + thread * word(args, A.scratch_stride)
-        i, before = 0, 0
+        i, before, sinks = NONE, 0, word(args, A.sinks)
         item = atomic_add(word(args, A.counter), 1)
-        while i < n_runs(args):
+        while i < inner_word(args, A.pool, N_RUNS):
             run = run_address(args, i)
             tiles, rows = n_tiles(args, run)
             if item - before >= tiles * n_heads:
@@ -93,8 +86,8 @@ def attend_kernel(rows_attend):
                 (item - before) % n_heads,
                 (tiles - 1 - (item - before) // n_heads) * TILE_ROWS,
             )
-            n_rows, end = min(TILE_ROWS, rows - row0), load_i64(run + 8 * N_PAGES)
-            rows_attend(args, run, h, row0, n_rows, 0, end, word(args, A.sinks), 0, scratch)
+            n_rows, end = min(TILE_ROWS, rows - row0), word(run, N_PAGES)
+            rows_attend(args, run, h, row0, n_rows, NONE, end, sinks, NONE, scratch)
             item = atomic_add(word(args, A.counter), 1)
 
     return attend
@@ -108,10 +101,10 @@ def attend_kernel(rows_attend):
 def n_units(args):
     """Units of the whole batch."""
     total = 0
-    for i in range(n_runs(args)):
+    for i in range(inner_word(args, A.pool, N_RUNS)):
         run = run_address(args, i)
         tiles, _ = n_tiles(args, run)
-        n_pages = load_i64(run + 8 * N_PAGES) - first_page(args, run)
+        n_pages = word(run, N_PAGES) - first_page(args, run)
         total += tiles * word(args, A.n_head_kv) * n_pages
     return total
 
@@ -142,20 +135,20 @@ def split_kernel(rows_attend):
             if part >= ranges:
                 break
             unit, end = units * part // ranges, units * (part + 1) // ranges
-            i, tile0, before = 0, 0, 0
+            i, tile0, before = NONE, 0, 0
             while unit < end:
                 run = run_address(args, i)
                 tiles, rows = n_tiles(args, run)
                 skipped = first_page(args, run)
                 n_pages, n_run_tiles = (
-                    load_i64(run + 8 * N_PAGES) - skipped,
+                    word(run, N_PAGES) - skipped,
                     tiles * word(args, A.n_head_kv),
                 )
                 while unit < min(end, before + n_run_tiles * n_pages):
                     tile, page = (unit - before) // n_pages, (unit - before) % n_pages
                     some = min(n_pages - page, end - unit)
                     row0 = tile % tiles * TILE_ROWS
-                    sinks = word(args, A.sinks) if page == 0 else 0
+                    sinks = word(args, A.sinks) if page == 0 else NONE
                     rows_attend(
                         args,
                         run,
@@ -202,10 +195,10 @@ def merge(args, thread, n_threads):
     row_bytes, units = (padded(size) + 16) * 4, n_units(args)
     ranges = n_ranges(units, n_threads)
     item, tile0, before = 0, 0, 0
-    for i in range(n_runs(args)):
+    for i in range(inner_word(args, A.pool, N_RUNS)):
         run = run_address(args, i)
         tiles, rows = n_tiles(args, run)
-        n_pages = load_i64(run + 8 * N_PAGES) - first_page(args, run)
+        n_pages = word(run, N_PAGES) - first_page(args, run)
         n_run_tiles = tiles * word(args, A.n_head_kv)
         for tile in range(n_run_tiles):
             unit, row0 = before + tile * n_pages, tile % tiles * TILE_ROWS

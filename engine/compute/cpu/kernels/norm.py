@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from engine.compute.cpu.kernels.rows import load_upto, store_upto
-from engine.compute.cpu.kernels.words import count, indices, word, word_f32
+from engine.compute.cpu.kernels.words import NONE, count, indices, word, word_f32
 from engine.native.simd import (
     callee,
     callee_out_of_line,
@@ -88,8 +88,8 @@ def _over_groups(norm_row):
             norm_row(
                 word(args, NORM.x) + t * word(args, NORM.ldx) + g * n * 4,
                 n,
-                weight + step if weight else 0,
-                bias + step if bias else 0,
+                weight + step if weight else NONE,
+                bias + step if bias else NONE,
                 word_f32(args, NORM.eps),
                 word(args, NORM.out) + t * word(args, NORM.ldo) + g * n * 4,
             )
@@ -109,5 +109,5 @@ def post_norm_add(args, thread, n_threads):
         mean = square_sum(y, n) / np.float32(n)
         r = splat_f32(np.float32(1) / np.float32(math.sqrt(mean + word_f32(args, POST.eps))))
         for i in range(0, n, 16):
-            v = affine(load_upto(y + 4 * i, n - i) * r, weight, 0, i, n - i)
+            v = affine(load_upto(y + 4 * i, n - i) * r, weight, NONE, i, n - i)
             store_upto(x + 4 * i, load_upto(x + 4 * i, n - i) + v, n - i)

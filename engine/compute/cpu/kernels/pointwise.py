@@ -5,7 +5,7 @@ from numba import types
 from engine.compute.cpu.kernels import activation, norm, rope, router
 from engine.compute.cpu.kernels.pages import copy_pages
 from engine.compute.cpu.kernels.rows import load_upto, n_stretches, store_upto, stretch
-from engine.compute.cpu.kernels.words import count, indices, word, word_f32
+from engine.compute.cpu.kernels.words import count, indices, inner_word, word, word_f32
 from engine.compute.cpu.signatures import N_OUTPUTS, OUTPUT_ROWS
 from engine.native.simd import (
     callee,
@@ -108,10 +108,10 @@ clamp = _with_constants(CLAMP, callee(lambda x, a, b: vmin(vmax(x, a), b)), clam
 
 def gather(args, thread, n_threads):
     """out[i] = x[output_rows[i]]."""
-    batch, n = word(args, GATHER.batch), word(args, GATHER.n)
-    for item in range(thread, n_stretches(word(batch, N_OUTPUTS), n), n_threads):
+    n = word(args, GATHER.n)
+    for item in range(thread, n_stretches(inner_word(args, GATHER.batch, N_OUTPUTS), n), n_threads):
         t, first, end = stretch(item, n)
-        row = load_i32(word(batch, OUTPUT_ROWS) + 4 * t)
+        row = load_i32(inner_word(args, GATHER.batch, OUTPUT_ROWS) + 4 * t)
         x = word(args, GATHER.x) + row * word(args, GATHER.ldx)
         out = word(args, GATHER.out) + t * word(args, GATHER.ldo)
         for i in range(first, end, 16):

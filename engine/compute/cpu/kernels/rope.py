@@ -5,7 +5,7 @@ import math
 from numba import types
 
 from engine.compute.cpu.kernels.rows import load_upto, store_upto
-from engine.compute.cpu.kernels.words import indices, word, word_f32
+from engine.compute.cpu.kernels.words import indices, inner_word, word, word_f32
 from engine.compute.cpu.signatures import N_TOKENS, POSITIONS
 from engine.native.simd import (
     callee,
@@ -30,12 +30,12 @@ def pair_places(i, n_rot, neox):
 
 def rope_table(args, thread, n_threads):
     """Row t: cos of each dimension, then its sine with the sign that the rotation needs."""
-    batch, n_rot, neox = word(args, TABLE.batch), word(args, TABLE.n_rot), word(args, TABLE.neox)
+    n_rot, neox = word(args, TABLE.n_rot), word(args, TABLE.neox)
     magnitude, half = word_f32(args, TABLE.magnitude), n_rot // 2
-    for item in range(thread, word(batch, N_TOKENS) * half, n_threads):
+    for item in range(thread, inner_word(args, TABLE.batch, N_TOKENS) * half, n_threads):
         t, i = item // half, item % half
         row = word(args, TABLE.table) + t * n_rot * 8
-        position = load_i32(word(batch, POSITIONS) + 4 * t)
+        position = load_i32(inner_word(args, TABLE.batch, POSITIONS) + 4 * t)
         angle = position * load_f64(word(args, TABLE.inv_freq) + 8 * i)
         c = types.float32(math.cos(angle)) * magnitude
         s = types.float32(math.sin(angle)) * magnitude

@@ -23,7 +23,7 @@ from engine.native.simd import (
 ROUTER, COMBINE = indices("pointwise/router"), indices("pointwise/combine")
 SOFTMAX, SIGMOID, SOFTMAX_SELECTED, SQRT_SOFTPLUS = range(len(GATINGS))
 
-NONE = np.float32(-3.0e38)  # below every selection value
+LEAST = np.float32(-3.0e38)  # below every selection value
 SMALLEST_SUM = np.float32(6.103515625e-5)
 
 
@@ -66,7 +66,7 @@ def selection(x, bias, e):
 @callee
 def group_score(x, bias, first, size):
     """Sum of the two best selection values of a group."""
-    best = second = NONE
+    best = second = LEAST
     for e in range(first, first + size):
         v = selection(x, bias, e)
         if v > best:
@@ -83,7 +83,7 @@ def allowed_groups(x, bias, n_expert, n_group, n_used):
         return -1
     size, chosen = n_expert // n_group, 0
     for _ in range(n_used):
-        best, where = NONE, -1
+        best, where = LEAST, -1
         for g in range(n_group):
             if not chosen >> g & 1:
                 score = group_score(x, bias, g * size, size)
@@ -96,7 +96,7 @@ def allowed_groups(x, bias, n_expert, n_group, n_used):
 @callee
 def next_expert(x, bias, n_expert, groups, group_size, last, last_value):
     """The best expert after `last` in the order (value falling, index rising)."""
-    best, where = NONE, -1
+    best, where = LEAST, -1
     for e in range(n_expert):
         if groups >> e // group_size & 1:
             v = selection(x, bias, e)
@@ -133,7 +133,7 @@ def router(args, thread, n_threads):
         w = word(args, ROUTER.weights) + t * word(args, ROUTER.ldw)
         gate(x, n_expert, gating)
         groups = allowed_groups(x, bias, n_expert, n_group, word(args, ROUTER.n_group_used))
-        last, value = -1, NONE
+        last, value = np.int64(-1), LEAST
         for i in range(n_used):
             last = next_expert(x, bias, n_expert, groups, group_size, last, value)
             value = selection(x, bias, last)

@@ -8,7 +8,7 @@ from engine.compute.cpu.kernels import kv_types
 from engine.compute.cpu.kernels.norm import rms_norm_row
 from engine.compute.cpu.kernels.rope import pair_places, rotate
 from engine.compute.cpu.kernels.rows import load_upto
-from engine.compute.cpu.kernels.words import indices, word, word_f32
+from engine.compute.cpu.kernels.words import NONE, indices, inner_word, padded, word, word_f32
 from engine.compute.cpu.signatures import CELLS, N_TOKENS
 from engine.native.simd import (
     callee,
@@ -28,7 +28,7 @@ TOKENS_PER_ITEM = 16  # neighbouring tokens share cache lines of a K page
 def norm_and_rotate(args, x, t, weight):
     """What a head's row goes through between projection and attention, in place."""
     if weight:
-        rms_norm_row(x, word(args, S.head_size_k), weight, 0, word_f32(args, S.eps), x)
+        rms_norm_row(x, word(args, S.head_size_k), weight, NONE, word_f32(args, S.eps), x)
     if word(args, S.table):
         n_rot = word(args, S.n_rot)
         rotate(x, word(args, S.table) + t * n_rot * 8, n_rot, word(args, S.neox))
@@ -42,7 +42,7 @@ def store_kernel(k, v):
 
     @callee
     def fill_k(args, x, h, cell):
-        n, size = word(args, S.head_size_k), (word(args, S.head_size_k) + 15) // 16 * 16
+        n, size = word(args, S.head_size_k), padded(word(args, S.head_size_k))
         page = word(args, S.k_base) + cell // 32 * word(args, S.k_page_bytes)
         column = page + ((h * 2 + cell % 32 // 16) * size * 16 + cell % 16) * k_bytes
         for d in range(0, n, 16):
@@ -50,16 +50,16 @@ def store_kernel(k, v):
 
     @callee
     def fill_v(args, x, h, cell):
-        n, size = word(args, S.head_size_v), (word(args, S.head_size_v) + 15) // 16 * 16
+        n, size = word(args, S.head_size_v), padded(word(args, S.head_size_v))
         page = word(args, S.v_base) + cell // 32 * word(args, S.v_page_bytes)
         row = page + (h * 32 + cell % 32) * size * v_bytes
         for d in range(0, n, 16):
             write_v(row + d * v_bytes, load_upto(x + 4 * d, n - d))
 
     def kernel(args, thread, n_threads):
-        n_tokens, n_head = word(word(args, S.batch), N_TOKENS), word(args, S.n_head)
+        n_tokens, n_head = inner_word(args, S.batch, N_TOKENS), word(args, S.n_head)
         n_heads, size = n_head + word(args, S.n_head_kv), word(args, S.head_size_k)
-        cells = word(word(args, S.pool), CELLS)
+        cells = inner_word(args, S.pool, CELLS)
         n_items = (n_tokens + TOKENS_PER_ITEM - 1) // TOKENS_PER_ITEM * n_heads
         for item in range(thread, n_items, n_threads):
             t0, h = item // n_heads * TOKENS_PER_ITEM, item % n_heads
@@ -124,8 +124,8 @@ def shift_kernel(k):
             write(y, a * s + b * c)
 
     def shift(args, thread, n_threads):
-        size, n_heads = (word(args, T.head_size_k) + 15) // 16 * 16, word(args, T.n_head_kv)
-        table, built = word(args, T.scratch) + thread * word(args, T.scratch_stride), 0
+        size, n_heads = padded(word(args, T.head_size_k)), word(args, T.n_head_kv)
+        table, built = word(args, T.scratch) + thread * word(args, T.scratch_stride), NONE
         for item in range(thread, word(args, T.n_pages), n_threads):
             page = load_i32(word(args, T.pages) + 4 * item)
             base = word(args, T.k_base) + page * word(args, T.k_page_bytes)

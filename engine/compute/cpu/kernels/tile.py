@@ -32,32 +32,34 @@ HIDDEN = -1.0e30  # the score of a cell that a row may not see; finite, as fast-
 
 
 @dataclass(frozen=True)
-class Shape:
-    """Registers of a tile: query rows, cell vectors per score step, rows and columns per V step."""
+class Tiles:
+    """Register tiles of one level: query rows of three sizes of tile, vectors of cells in a score
+    step, and (rows, vectors of columns) of a value step for the smaller sizes and the largest.
+    """
 
-    n_rows: int
+    rows: tuple[int, int, int]
     cell_vectors: int
-    v_rows: int
-    v_columns: int
+    few: tuple[int, int]
+    many: tuple[int, int]
 
 
-# By level: three shapes, smallest first, for 32 zmm, 16 ymm, 32 or 16 registers of 128 bits.
-_YMM = (Shape(2, 1, 2, 2), Shape(4, 1, 4, 1), Shape(6, 1, 6, 1))
-SHAPES = {
-    "avx512": (Shape(4, 2, 4, 4), Shape(8, 2, 4, 4), Shape(12, 2, 6, 4)),
-    "avxvnni": _YMM,
-    "avx2": _YMM,
-    "neon": _YMM,
-    "generic": (Shape(1, 1, 1, 1), Shape(2, 1, 2, 1), Shape(3, 1, 3, 1)),
+# For 32 zmm, 16 ymm, 32 or 16 registers of 128 bits. rows[0], rows[1] divide by few[0], rows[2] by
+# many[0].
+_HALF = Tiles((2, 4, 6), 1, (2, 2), (6, 1))
+TILES = {
+    "avx512": Tiles((4, 8, 12), 2, (4, 4), (6, 4)),
+    "avxvnni": _HALF,
+    "avx2": _HALF,
+    "neon": _HALF,
+    "generic": Tiles((1, 2, 3), 1, (1, 1), (3, 1)),
 }[LEVEL]
 
 
-def score_steps(shape, kv):
+def score_steps(n, vectors, kv):
     """Make zero(), step(tile, k, stride, q) and finish(tile, s, positions, low) of a score tile.
 
     A step adds four dimensions; finish masks and stores.
     """
-    n, vectors = shape.n_rows, shape.cell_vectors
     tile = Tile(f32x16, n * vectors)
 
     @intrinsic
