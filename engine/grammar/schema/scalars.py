@@ -1,0 +1,164 @@
+"""Strings and numbers of a schema as terminals."""
+
+import json
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+
+from engine.errors import GrammarError
+from engine.grammar import json_text, library, number_ranges
+from engine.grammar.json_text import INTEGER, NUMBER, PLAIN_NUMBER, number_literal, spelt
+from engine.grammar.pattern import ANY_TEXT
+from engine.grammar.rules import Choice, Node
+from engine.grammar.schema.terms import (
+    Bound,
+    Length,
+    Matches,
+    Multiple,
+    Numbers,
+    Term,
+    Texts,
+    Whole,
+    numbers_left,
+)
+from engine.grammar.schema.writing import NEVER, Terminal, exactly
+from engine.grammar.texts import matches
+
+MAX_LENGTH = 100_000  # characters that a length may count
+
+
+def string_node(terms: Iterable[Term]) -> Node:
+    """Return the JSON strings that fulfil all terms."""
+    terms = list(terms)
+    if all(isinstance(term, Length) for term in terms):
+        least, most = _length(terms)
+        return exactly(json_text.any_string(least, most) if terms else json_text.ANY_STRING)
+    listed = [term for term in terms if isinstance(term, Texts) and term.holds]
+    if listed:
+        left = [text for text in listed[0].values if allows(terms, text)]
+        return Choice(tuple(exactly(json_text.spelt_text(text)) for text in left))
+    return _checked(string_parts(terms))
+
+
+def string_parts(terms: Iterable[Term]) -> list[str]:
+    """Return Lark terminals that a string of one spelling must all match."""
+    terms = list(terms)
+    parts = [f"/{spelt(t.node)}/" for t in terms if isinstance(t, Matches) and t.holds]
+    least, most = _length(terms)
+    if least or most is not None:
+        parts.append(f"/{json_text.spelt_length(least, most)}/")
+    if not parts:
+        parts.append(f"/{spelt(ANY_TEXT)}/")
+    parts += [f"~/{spelt(t.node)}/" for t in terms if isinstance(t, Matches) and not t.holds]
+    for term in terms:
+        if isinstance(term, Texts):
+            options = " | ".join(f"/{json_text.spelt_text(text)}/" for text in term.values)
+            parts.append(f"({options})" if term.holds else f"~({options})")
+    return parts
+
+
+def _checked(parts: list[str]) -> Node:
+    text = " & ".join(dict.fromkeys(parts))
+    return NEVER if len(parts) > 1 and library.is_empty(text) else Terminal(text)  # type: ignore[return-value]
+
+
+def key_node(terms: Iterable[Term], parts: Iterable[str] = ()) -> Node:
+    """Return the keys, in their one spelling, that fulfil all terms and Lark terminals."""
+    return _checked([*string_parts(terms), *parts])
+
+
+def _length(terms: Iterable[Term]) -> tuple[int, int | None]:
+    lengths = [term for term in terms if isinstance(term, Length)]
+    least = max((term.least for term in lengths), default=0)
+    most = min((term.most for term in lengths if term.most is not None), default=None)
+    if max(least, most or 0) > MAX_LENGTH:
+        raise GrammarError(
+            "The schema cannot be honoured: “minLength” and “maxLength” count to"
+            f" {MAX_LENGTH:,} at most; lower the length or leave it out."
+        )
+    return least, most
+
+
+def allows(terms: Iterable[Term], text: str) -> bool:
+    """Whether a text fulfils all terms for strings."""
+    return all(_allows(term, text) for term in terms if term.kind == "string")
+
+
+def _allows(term: Term, text: str) -> bool:
+    if isinstance(term, Texts):
+        return (text in term.values) == term.holds
+    if isinstance(term, Length):
+        return term.least <= len(text) and (term.most is None or len(text) <= term.most)
+    return not isinstance(term, Matches) or matches(term.node, text) == term.holds
+
+
+def number_node(terms: Iterable[Term]) -> Node:
+    """Return the JSON numbers that fulfil all terms."""
+    terms = list(terms)
+    if any(isinstance(term, Numbers) and term.holds for term in terms):
+        return Choice(tuple(_number(value) for value in numbers_left(terms)))
+    multiples = [term for term in terms if isinstance(term, Multiple)]
+    if multiples:
+        return _multiples(terms, multiples)
+    if not terms:
+        return exactly(NUMBER)
+    whole = any(isinstance(term, Whole) and term.holds for term in terms)
+    parts = [f"/{INTEGER}/" if whole else f"/{PLAIN_NUMBER}/"]
+    for term in terms:
+        if isinstance(term, Bound):
+            make = number_ranges.at_least if term.is_least else number_ranges.at_most
+            parts.append(f"/{_finite(make(term.limit, exclusive=term.exclusive))}/")
+        elif isinstance(term, Whole) and not term.holds:
+            parts.append(f"~/{INTEGER}/")
+        elif isinstance(term, Numbers):
+            options = " | ".join(f"/{_finite(number_literal(v))}/" for v in sorted(term.values))
+            parts.append(f"~({options})")
+    return _checked(parts)
+
+
+def _number(value: Fraction) -> Node:
+    return exactly(_finite(number_literal(value)))
+
+
+def _finite(regex: str | None) -> str:
+    if regex is None:
+        raise GrammarError("The schema cannot be honoured: a number has too many digits.")
+    return regex
+
+
+def _multiples(terms: list[Term], multiples: list[Multiple]) -> Node:
+    """Let the library count multiples, which takes plain bounds beside them and nothing else."""
+    if any(isinstance(t, Numbers) or (isinstance(t, Whole) and not t.holds) for t in terms):
+        raise GrammarError(
+            "The schema cannot be honoured: “multipleOf” beside excluded numbers is not supported."
+        )
+    of = [term.of for term in multiples]
+    of += [Fraction(1)] if any(isinstance(term, Whole) for term in terms) else []
+    common = _common_multiple(of)
+    schema: dict[str, object] = {"type": "integer" if common.denominator == 1 else "number"}
+    schema["multipleOf"] = _plain(common)
+    for name, limit in _tightest(terms).items():
+        schema[name] = _plain(limit)
+    schema["x-guidance"] = {"whitespace_flexible": False}
+    return Terminal("%json " + json.dumps(schema), is_rule=True)  # type: ignore[return-value]
+
+
+def _common_multiple(numbers: list[Fraction]) -> Fraction:
+    scale = math.lcm(*(n.denominator for n in numbers))
+    return Fraction(math.lcm(*(int(n * scale) for n in numbers)), scale)
+
+
+def _tightest(terms: list[Term]) -> dict[str, Fraction]:
+    """Return the bounds as keywords; where the limit is equal, the exclusive one counts too."""
+    found: dict[str, Fraction] = {}
+    for term in terms:
+        if isinstance(term, Bound):
+            name = "inimum" if term.is_least else "aximum"
+            name = f"exclusiveM{name}" if term.exclusive else f"m{name}"
+            held = found.get(name, term.limit)
+            found[name] = max(held, term.limit) if term.is_least else min(held, term.limit)
+    return found
+
+
+def _plain(value: Fraction) -> int | float:
+    return value.numerator if value.denominator == 1 else float(value)
