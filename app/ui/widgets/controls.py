@@ -14,7 +14,14 @@ from PySide6.QtGui import (
     QResizeEvent,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QToolButton, QWidget
+from PySide6.QtWidgets import (
+    QLabel,
+    QPushButton,
+    QSizePolicy,
+    QSlider,
+    QToolButton,
+    QWidget,
+)
 
 from app.ui.actions import ACTIONS
 from app.ui.icons import icon
@@ -117,11 +124,11 @@ class ElidedLabel(QLabel):
         super().setText(metrics.elidedText(self._full, Qt.TextElideMode.ElideRight, room))
 
 
-class Slider(QWidget):
+class Slider(QSlider):
     """A horizontal slider over numbers, with the default marked; double click resets.
 
     Signals:
-        moved(float): the person chose another value.
+        moved(float): the person chose another number.
         reset(): the person wants the default back.
     """
 
@@ -131,38 +138,41 @@ class Slider(QWidget):
     def __init__(
         self, low: float, high: float, step: float, default: float, parent: QWidget | None = None
     ) -> None:
-        super().__init__(parent)
+        super().__init__(Qt.Orientation.Horizontal, parent)
         self.low, self.high, self.step = low, high, step
-        self.default, self.value = default, default
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.default, self.number = default, default
+        self.setRange(0, round((high - low) / step))
+        self.setPageStep(10)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setMinimumHeight(theme.px(18))
+        self.valueChanged.connect(self._on_value_changed)
 
-    def set_value(self, value: float) -> None:
-        """Show a value; nothing is emitted."""
-        self.value = value
+    def set_number(self, number: float) -> None:
+        """Show a number; nothing is emitted. One outside the range stands at its end."""
+        self.number = number
+        self.blockSignals(True)
+        self.setValue(round((number - self.low) / self.step))
+        self.blockSignals(False)
         self.update()
 
     def sizeHint(self) -> QSize:
         return QSize(theme.px(160), theme.px(18))
 
-    def _choose(self, value: float) -> None:
-        value = round((value - self.low) / self.step) * self.step + self.low
-        value = min(self.high, max(self.low, round(value, 6)))
-        if value != self.value:
-            self.value = value
-            self.update()
-            self.moved.emit(value)
+    def _on_value_changed(self, place: int) -> None:
+        number = min(self.high, round(self.low + place * self.step, 6))
+        if number != self.number:
+            self.number = number
+            self.moved.emit(number)
 
-    def _x(self, value: float) -> float:
+    def _x(self, number: float) -> float:
         radius = theme.px(8)
-        part = (min(self.high, max(self.low, value)) - self.low) / (self.high - self.low)
+        part = (min(self.high, max(self.low, number)) - self.low) / (self.high - self.low)
         return radius + part * (self.width() - 2 * radius)
 
-    def _value_at(self, x: float) -> float:
+    def _go_to(self, x: float) -> None:
         radius = theme.px(8)
         part = (x - radius) / max(1, self.width() - 2 * radius)
-        return self.low + min(1.0, max(0.0, part)) * (self.high - self.low)
+        self.setValue(round(min(1.0, max(0.0, part)) * self.maximum()))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
@@ -173,7 +183,7 @@ class Slider(QWidget):
         painter.drawRoundedRect(QRectF(0, middle - thick / 2, self.width(), thick), 2, 2)
         accent = theme.color("accent" if self.isEnabled() else "faint")
         painter.setBrush(accent)
-        x = self._x(self.value)
+        x = self._x(self.number)
         painter.drawRoundedRect(QRectF(0, middle - thick / 2, x, thick), 2, 2)
         mark = self._x(self.default)
         painter.setBrush(theme.color("faint"))
@@ -185,40 +195,27 @@ class Slider(QWidget):
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         if event.button() == Qt.MouseButton.LeftButton:
-            self._choose(self._value_at(event.position().x()))
+            self._go_to(event.position().x())
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         if event.buttons() & Qt.MouseButton.LeftButton:
-            self._choose(self._value_at(event.position().x()))
+            self._go_to(event.position().x())
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        event.accept()
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         self.reset.emit()
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Only a focused slider moves with the wheel, so that scrolling the panel is safe."""
-        if not self.hasFocus():
+        if self.hasFocus():
+            super().wheelEvent(event)
+        else:
             event.ignore()
-            return
-        self._choose(self.value + self.step * (1 if event.angleDelta().y() > 0 else -1))
-        event.accept()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        steps = {
-            Qt.Key.Key_Left: -1,
-            Qt.Key.Key_Down: -1,
-            Qt.Key.Key_Right: 1,
-            Qt.Key.Key_Up: 1,
-            Qt.Key.Key_PageDown: -10,
-            Qt.Key.Key_PageUp: 10,
-        }
-        key = Qt.Key(event.key())
-        if key in steps:
-            self._choose(self.value + steps[key] * self.step)
-        elif key == Qt.Key.Key_Home:
-            self._choose(self.low)
-        elif key == Qt.Key.Key_End:
-            self._choose(self.high)
-        elif key in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
+        if event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
             self.reset.emit()
         else:
             super().keyPressEvent(event)

@@ -81,7 +81,6 @@ class ValueRow(QWidget):
         low, high = float(parameter.min), float(parameter.max)
         self.slider = Slider(low, high, float(parameter.step), float(parameter.default), self)
         self.slider.setAccessibleName(title)
-        self.slider.setAccessibleDescription(tr(parameter.help))
         self.slider.setToolTip(tr(parameter.help))
         self.box = QLineEdit(self)
         self.box.setObjectName("value")
@@ -96,8 +95,9 @@ class ValueRow(QWidget):
     def set_value(self, value: float) -> None:
         """Show a value; nothing is emitted."""
         self.value = value
-        self.slider.set_value(float(value))
+        self.slider.set_number(float(value))
         self.box.setText(shown(value, float(self.parameter.step)))
+        self.slider.setAccessibleDescription(f"{self.box.text()}. {tr(self.parameter.help)}")
         metrics = self.box.fontMetrics()
         width = metrics.horizontalAdvance(self.box.text()) + theme.px(22)
         self.box.setFixedWidth(max(theme.px(40), width))

@@ -418,3 +418,25 @@ def test_the_starter_model_comes_when_asked_for_and_loads(tmp_path, clients, qtb
         qtbot.waitUntil(lambda: window.services.engine.state == "ready")
         assert clients.asked[0]["path"].name == window.models.starter.model.file
         assert window.pane.pages.currentWidget() is window.pane.empty
+
+
+def test_an_answer_goes_on_when_another_chat_is_on_show(tmp_path, qtbot):
+    clients = make.Clients(tokens_per_second=0)
+    with make.window(tmp_path, clients) as window:
+        qtbot.waitUntil(lambda: window.services.engine.state == "ready")
+        say(window, "First")
+        first = window.pane.conversation_id
+        clients.last.advance(8)
+        window.act("chat.start")
+        assert not window.pane.transcript.messages and window.pane.composer.stop.isHidden()
+        row = window.sidebar.model.rows[window.sidebar.model.row_of(first)]
+        assert row.lamp == "running"
+        clients.last.advance(4)
+        qtbot.wait(60)
+        window.chats.open(first)
+        half = shown_text(window)
+        assert half and not window.pane.composer.stop.isHidden()
+        clients.last.advance(200)
+        settle(window, qtbot)
+        assert window.pane.transcript.messages[-1].text == REPLY
+        assert shown_text(window).startswith(half[:10])
