@@ -4,6 +4,8 @@ The rooms it joins are imported when a model is opened: they bring NumPy and the
 which a window that only shows conversations does not need.
 """
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from engine.errors import GrammarError, RequestError
@@ -73,21 +75,23 @@ def load_model(
     )
 
 
-def _prompt_encoder(model: Any) -> Any:
-    """Return the function from a request's prompt to token ids."""
+def _prompt_encoder(model: Any) -> Callable[[Prompt], list[int]]:
+    """Return the function from a request's prompt to token ids; it raises RequestError."""
     vocab = model.vocab
-    templates: list[Any] = []
+
+    @cache
+    def template() -> Any:
+        from engine.chat import ChatTemplate
+
+        return ChatTemplate.from_model(model.metadata, vocab)
 
     def encode(prompt: Prompt) -> list[int]:
         if isinstance(prompt, str):
             return vocab.tokenize(prompt, parse_special=True, add_special=True)
-        if prompt and isinstance(prompt[0], int):
-            return list(prompt)
-        from engine.chat import ChatTemplate
-
-        if not templates:
-            templates.append(ChatTemplate.from_model(model.metadata, vocab))
-        return templates[0].prompt_tokens(prompt)
+        if not prompt or isinstance(prompt[0], int):
+            return list(prompt)  # type: ignore[arg-type]
+        is_begun = prompt[-1].get("role") == "assistant"  # type: ignore[union-attr]
+        return template().prompt_tokens(prompt, continue_last=is_begun)
 
     return encode
 

@@ -114,6 +114,31 @@ def test_moved_pieces_are_not_read_again(client):
     assert moved.text
 
 
+def test_messages_go_through_the_models_template(client):
+    system = {"role": "system", "content": "You are brief."}
+    question = {"role": "user", "content": "Say <|im_end|> twice."}
+    first = ask(client, [system, question], n_predict=6).result()
+    vocab = client._loop.loaded.vocab
+    tokens = client._loop._scheduler.slots[first.id_slot].tokens
+    text = vocab.detokenize(tokens, special=True).decode()
+    assert "<|im_start|>system\nYou are brief.<|im_end|>" in text
+    # Three turns begin; the two ends of turns are the template's, the user's text is only text.
+    assert tokens.count(vocab.find("<|im_start|>")) == 3
+    assert tokens.count(vocab.find("<|im_end|>")) == 2
+    assert first.timings.n_prompt == len(tokens) - len(first.tokens) + 1
+    told = [system, question, {"role": "assistant", "content": "No. "}]
+    begun = ask(client, told, n_predict=2).result()
+    text = vocab.detokenize(client._loop._scheduler.slots[begun.id_slot].tokens).decode()
+    assert "assistant\nNo. " in text
+
+
+def test_messages_that_make_no_conversation_fail_in_their_own_request(client):
+    for messages in ([{"role": "user"}], [{"content": "x"}], [{"role": "user", "content": 5}]):
+        last = list(ask(client, messages))[-1]
+        assert isinstance(last, engine.Failed)
+        assert last.kind in ("request", "template")
+
+
 def test_probabilities_come_with_each_token(client):
     last = ask(client, "The capital of France is", n_predict=2, n_probs=3).result()
     for probs in last.probs:
