@@ -68,7 +68,7 @@ def load_model(
         rank_row=ranker.rank,
         rank_after=rank_after,
         n_ctx_slot=min(context.n_ctx, model.info.n_ctx_train),
-        n_batch=context.n_ubatch,
+        n_batch=context.n_ubatch,  # see the decision in `engine.server.scheduler`
         shifts_context=context_shift,
         adopted=context.adopted,
         close=model.close,

@@ -1,7 +1,10 @@
 """One step of the engine: hear wishes, start prompts, gather a batch, decode, settle.
 
-Running answers come first, one token each, then prompt pieces up to `n_batch` tokens; nothing
-that runs is ever pushed out for something new.
+Running answers come first, one token each, then prompt pieces; nothing that runs is ever pushed
+out for something new.
+
+Decision: a step takes one ubatch of tokens at most, not a whole n_batch, and MIXED_TOKENS while
+answers run: a long prompt costs the others a stutter per piece, so pieces are short then.
 """
 
 import logging
@@ -22,6 +25,7 @@ from engine.server.task import Task
 
 log = logging.getLogger(__name__)
 
+MIXED_TOKENS = 128
 WORTH_ABORTING = 16  # tokens of a part; shorter steps end soon enough by themselves
 
 
@@ -128,7 +132,8 @@ class Scheduler:
             for slot in self.slots
             if slot.state is SlotState.GENERATING
         ]
-        n_left = self._loaded.n_batch - len(parts)
+        n_most = min(self._loaded.n_batch, MIXED_TOKENS) if parts else self._loaded.n_batch
+        n_left = n_most - len(parts)
         for slot in self.slots:
             if slot.state is SlotState.PROCESSING_PROMPT and n_left > 0:
                 start = slot.n_cached + slot.n_read

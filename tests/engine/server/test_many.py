@@ -49,6 +49,21 @@ def test_a_prompt_is_cut_to_what_the_batch_has_left():
     assert max(sizes) == 4
 
 
+def test_a_long_prompt_is_read_in_short_pieces_while_others_are_answered():
+    client, context, gate = client_of(answering(STORY * 3), n_batch=512)
+    with client:
+        running = ask(client, "x>")
+        gate.step(1)
+        long = ask(client, "y" * 600 + ">")
+        gate.open()
+        long.result()
+        running.result()
+        ask(client, "z" * 600 + ">", cache_prompt=False).result()
+    sizes = [len(tokens) for tokens, *_ in context.decodes]
+    assert max(sizes[: sizes.index(512)]) == 128
+    assert sizes.count(512) == 1
+
+
 def test_requests_wait_for_a_slot_in_order():
     client, _, gate = client_of(answering(b"a"), n_slots=1)
     done = []
