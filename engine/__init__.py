@@ -6,8 +6,8 @@ Read upwards: `errors`, `params`, `gguf`, `text`, `compute`, `memory`, `models`,
 """
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # as in typing, whose import would cost more than all of this module
 if TYPE_CHECKING:
     from engine.client.client import EngineClient as EngineClient
     from engine.client.fake import FakeClient as FakeClient
@@ -80,7 +80,7 @@ _HOME = {
 __all__ = sorted(_HOME)  # noqa: PLE0605  (the table is the list)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Import a public name on first use."""
     if name not in _HOME:
         raise AttributeError(f"module “engine” has no public name “{name}”")
