@@ -138,7 +138,7 @@ ROW_LAYOUTS = {
     **dict.fromkeys(("q4_1", "q5_1"), "q4_1"),
     **dict.fromkeys(("q4_k", "q5_k"), "q4_k"),
 }
-MULTI_ROWS = 12  # up to this many rows `multi` is faster than `gemm`
+MULTI_ROWS = 8  # up to this many rows `multi` is faster than `gemm`
 
 _INPUT = ("transform", "x", "ldx", "x2", "ldx2", "norm", "eps")
 _WEIGHT = ("w", "row_bytes", "n_in", "n_out")

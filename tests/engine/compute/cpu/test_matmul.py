@@ -6,13 +6,9 @@ import pytest
 from engine.compute.cpu import signatures
 from engine.native import buffers, objects, units
 from tests.make import weights
-from tests.reference import matmul as twin
+from tests.make.products import GUARD, Product, lengths
 
 TYPES = units.MATMUL_TYPES
-BLOCKS = {"float": None, "block32": 32, "block256": 256}
-EPS = 1e-5
-GUARD = 1e30
-MAX_THREADS = 3
 
 
 @pytest.fixture(scope="session")
@@ -20,97 +16,10 @@ def kernels():
     return objects.load([*(f"matmul.{name}" for name in TYPES), "matmul.input"])
 
 
-def inputs_of(name):
-    """Row lengths worth a test: less than a group, ragged, whole."""
-    if name in ("f32", "f16", "bf16"):
-        return (1, 40, 64, 203)
-    return (256, 768) if name.endswith("_k") else (32, 64, 96, 256, 320, 576)
-
-
-class Product:
-    """One product with all its buffers, guarded against writes beyond them."""
-
-    def __init__(self, name, n_in, n_out, n_rows, transform="plain", seed=0, **options):
-        rng = np.random.default_rng(seed)
-        self.name, self.n_in, self.n_out, self.n_rows = name, n_in, n_out, n_rows
-        raw, self.w = weights.matrix(name, n_out, n_in, seed)
-        self.raw = buffers.aligned(raw.shape, np.uint8)  # ends where the weights end
-        self.raw[:] = raw
-        self.transform, self.options = transform, options
-        self.x, self.x2 = (self._rows(rng, n_in) for _ in range(2))
-        self.norm = rng.standard_normal(n_in).astype(np.float32)
-        self.bias = rng.standard_normal(n_out).astype(np.float32)
-        self.y = buffers.aligned((n_rows, n_out + 5), np.float32)
-        self.y[:] = GUARD
-        self.before = rng.standard_normal((n_rows, n_out)).astype(np.float32)
-        if options.get("add"):
-            self.y[:, :n_out] = self.before
-        self.count = np.array([n_rows], np.int64)
-        self.counter = buffers.aligned(8, np.int64)
-        self.stride = signatures.matmul_scratch_bytes(n_in, n_rows)
-        self.scratch = buffers.aligned(MAX_THREADS * self.stride, np.uint8)
-        self.tiles = buffers.aligned(signatures.tile_bytes(n_in, n_rows), np.uint8)
-        for unset in (self.scratch, self.tiles):
-            unset[:] = 0xFF  # NaN and -1: nothing may be taken from here unwritten
-
-    def _rows(self, rng, n):
-        x = buffers.aligned((self.n_rows, n + 3), np.float32)
-        x[:] = rng.standard_normal(x.shape)
-        return x[:, :n]
-
-    def words(self, kernel, reuse=0):
-        """Return the block of a matmul kernel."""
-        a = buffers.address
-        everything = {
-            **{"n_rows": a(self.count), "transform": signatures.TRANSFORMS.index(self.transform)},
-            **{"x": a(self.x), "ldx": self.x.strides[0], "x2": a(self.x2)},
-            **{"ldx2": self.x2.strides[0], "norm": a(self.norm), "eps": buffers.f32_bits(EPS)},
-            **{"w": a(self.raw), "row_bytes": self.raw.shape[1], "n_in": self.n_in},
-            **{"n_out": self.n_out, "add": int(self.options.get("add", False))},
-            "bias": a(self.bias) if self.options.get("bias") else 0,
-            **{"y": a(self.y), "ldy": self.y.strides[0], "reuse": reuse, "tiles": a(self.tiles)},
-            **{"scratch": a(self.scratch), "scratch_stride": self.stride},
-            **{"counter": a(self.counter), "block": self.block or 0},
-        }
-        names = signatures.words(kernel)
-        return signatures.pack(kernel, **{name: everything[name] for name in names})
-
-    @property
-    def block(self):
-        return BLOCKS[signatures.TILE_LAYOUTS[self.name]]
-
-    def run(self, kernels, kind, threads=(0,), reuse=0):
-        """Run gemv, multi, or gemm with its input kernel, one thread after the other."""
-        steps = [f"matmul.{self.name}/{kind}"]
-        if kind == "gemm":
-            steps.insert(0, "matmul.input/" + ("quantize" if self.block else "arrange"))
-        for step in steps:
-            self.counter[:] = 0
-            for thread in threads:
-                kernels.call(step, self.words(step, reuse), thread, len(threads))
-
-    def check(self, n_rows=None):
-        """Compare with the twin; the guards must be intact."""
-        n_rows = self.n_rows if n_rows is None else n_rows
-        x = twin.transformed(self.transform, self.x, self.x2, self.norm, EPS)
-        if self.block:
-            x = twin.quantized(x, min(self.block, self.n_in))
-        bias = self.bias if self.options.get("bias") else None
-        expected = twin.product(self.w, x, bias, self.before if self.options.get("add") else None)
-        # The tolerance is relative to the terms that were added up, not to what is left of them.
-        size = np.abs(x).astype(np.float64) @ np.abs(self.w.T).astype(np.float64)
-        limit = 3e-6 * size + 1e-6
-        if self.transform != "plain" and self.block:
-            limit += 2e-3 * size  # one rounding of an input may fall to the other side
-        error = np.abs(self.y[:n_rows, : self.n_out] - expected[:n_rows])
-        assert (error <= limit[:n_rows]).all(), float((error / size[:n_rows]).max())
-        assert (self.y[:, self.n_out :] == GUARD).all()
-
-
 @pytest.mark.parametrize("name", TYPES)
 @pytest.mark.parametrize("n_out", [1, 37, 128])
 def test_gemv(kernels, name, n_out):
-    for n_in in inputs_of(name):
+    for n_in in lengths(name):
         product = Product(name, n_in, n_out, 1)
         product.run(kernels, "gemv")
         product.check()
@@ -119,7 +28,7 @@ def test_gemv(kernels, name, n_out):
 @pytest.mark.parametrize("name", TYPES)
 @pytest.mark.parametrize("n_rows", [1, 2, 3, 12, 29])
 def test_multi(kernels, name, n_rows):
-    for n_in in inputs_of(name):
+    for n_in in lengths(name):
         product = Product(name, n_in, 37, n_rows)
         product.run(kernels, "multi")
         product.check()
@@ -128,7 +37,7 @@ def test_multi(kernels, name, n_rows):
 @pytest.mark.parametrize("name", TYPES)
 @pytest.mark.parametrize("n_rows, n_out", [(1, 128), (5, 37), (13, 64), (32, 130)])
 def test_gemm(kernels, name, n_rows, n_out):
-    for n_in in inputs_of(name):
+    for n_in in lengths(name):
         product = Product(name, n_in, n_out, n_rows)
         product.run(kernels, "gemm")
         product.check()
@@ -164,7 +73,7 @@ def test_no_rows_write_nothing(kernels, kind):
 
 @pytest.mark.parametrize("name", TYPES)
 def test_embed(kernels, name):
-    for n_in in inputs_of(name):
+    for n_in in lengths(name):
         raw, w = weights.matrix(name, 11, n_in)
         raw = np.ascontiguousarray(raw)
         tokens = np.array([10, 0, 3, 3], np.int32)
