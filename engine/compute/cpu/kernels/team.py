@@ -154,12 +154,15 @@ def barrier(team, thread, n_threads):
 
 @callee_out_of_line
 def run_ops(team, thread, n_threads):
-    """Execute the tape: int64 (kernel address, argument block, whether a barrier follows)."""
+    """Execute the tape: int64 (kernel address, argument block, whether a barrier follows).
+
+    The last barrier also follows a stop: until all have read STOPPED, no new run may reset it.
+    """
     tape, n_ops = load_i64(team + TAPE), load_i64(team + N_OPS)
     for _ in range(n_ops):
         call_kernel(load_i64(tape), load_i64(tape + 8), thread, n_threads)
         if load_i64(tape + 16) and barrier(team, thread, n_threads):
-            return
+            break
         tape += OP_BYTES
     barrier(team, thread, n_threads)
 

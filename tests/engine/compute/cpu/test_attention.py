@@ -82,6 +82,15 @@ def test_a_row_that_sees_nothing_answers_zero(kernels):
     assert (attend.split(kernels) == 0).all()
 
 
+def test_a_row_without_cells_answers_zero_beside_one_with(kernels):
+    paged = Paged(np.random.default_rng(3), [(40, 2)], 1, 16, 16).fill()
+    paged.page_positions.reshape(-1)[paged.flat_cells[0]] = -1
+    attend = Attend(paged, 3, window=1)
+    for answer in (attend.whole(kernels), attend.split(kernels)):
+        assert (answer[0] == 0).all()
+        assert np.allclose(answer[1], paged.v[0][41])
+
+
 def test_an_empty_batch_touches_nothing(kernels):
     paged = Paged(np.random.default_rng(3), [(40, 2)], 1, 16, 16).fill()
     paged.pool[signatures.N_RUNS] = 0

@@ -159,6 +159,22 @@ def test_abort_ends_a_run(kernels, n_threads):
         assert np.array_equal(short.rows[0], short.expected())
 
 
+@pytest.mark.parametrize("n_threads", [2, 3])
+def test_runs_right_after_an_abort(kernels, n_threads):
+    shuffle, short = Shuffle(kernels, 20_000), Shuffle(kernels, 4)
+    with Team(n_threads, kernels=kernels) as team:
+        for i in range(60):
+            timer = threading.Timer(0.0005 * (i % 4), team.abort)
+            timer.start()
+            team.run(shuffle.tape)
+            short.rows[0][:] = short.first
+            while not team.run(short.tape):  # the abort may have come between the two
+                short.rows[0][:] = short.first
+            timer.join()
+            team.run(short.tape[:0])
+            assert np.array_equal(short.rows[0], short.expected())
+
+
 def test_abort_before_a_run_stops_it_before_its_first_op(kernels):
     shuffle = Shuffle(kernels, 2)
     with Team(2, kernels=kernels) as team:
