@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -38,9 +39,10 @@ def make_batch(
     ids = _token_ids(tokens, n_vocab)
     n = len(ids)
     wanted = _wanted_rows(want, n)
-    sequences = seq_ids if isinstance(seq_ids, int) else _per_row(seq_ids, "sequence ids", n)
-    if isinstance(sequences, int) or (sequences == sequences[0]).all():
-        seq_id = sequences if isinstance(sequences, int) else int(sequences[0])
+    is_one = isinstance(seq_ids, Integral)
+    sequences = np.array([seq_ids]) if is_one else _per_row(seq_ids, "sequence ids", n)
+    if is_one or (sequences == sequences[0]).all():
+        seq_id = int(sequences[0])
         places = _positions_of(seq_id, 0, n, positions, None, memory)
         segments = (Segment(seq_id, 0, n),)
         return Batch(ids, places, segments, *_in_rows(wanted, None))

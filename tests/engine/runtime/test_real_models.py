@@ -8,6 +8,10 @@ rounding of its own, so no engine can be asked to come closer. How close ours is
 arithmetic is asked for separately.
 """
 
+import re
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -90,3 +94,22 @@ def test_a_tiny_trained_model_tells_its_story():
         "Once upon a time, there was a little girl named Lily. She loved to play outside in the p"
     )
     assert text.strip().startswith(start)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the memory of the process from /proc")
+def test_loading_copies_no_weight_and_a_context_takes_only_what_it_uses():
+    before = anonymous_bytes()
+    with Model.load(models.gemma3()) as model:
+        loaded = anonymous_bytes()
+        assert loaded - before < 20e6  # metadata, kernels; the file has 253 MB
+        with model.context(n_ctx=32768, n_threads=2) as context:
+            context.decode([2, 3, 4])
+            total = context.memory.stats()["bytes_total"]
+            assert total > 500e6
+            assert anonymous_bytes() - loaded < 60e6
+
+
+def anonymous_bytes():
+    """Return the memory of this process that no file backs."""
+    status = Path("/proc/self/status").read_text()
+    return int(re.search(r"RssAnon:\s*(\d+) kB", status)[1]) * 1024
