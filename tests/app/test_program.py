@@ -1,0 +1,84 @@
+"""The real program, started as a person starts it: offscreen, on the starter model."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from PySide6.QtGui import QImage
+
+from tests.make.models import smollm2
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def start(folder, *arguments):
+    """Start the program with everything in `folder`; returns the process."""
+    command = [sys.executable, "-m", "app", "--offscreen", "--data-dir", folder, *arguments]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    return subprocess.Popen(
+        [str(part) for part in command], cwd=ROOT, env=environment, stderr=subprocess.PIPE
+    )
+
+
+def messages(folder):
+    """The stored messages, oldest first: role, state, text."""
+    found = next(Path(folder).rglob("conversations.sqlite"), None)
+    if found is None:
+        return []
+    database = sqlite3.connect(f"file:{found}?mode=ro", uri=True, timeout=5)
+    try:
+        return database.execute("SELECT role, state, text FROM messages ORDER BY id").fetchall()
+    except sqlite3.OperationalError:
+        return []
+    finally:
+        database.close()
+
+
+def answer_after(folder, process, n_characters, timeout=180):
+    """Wait until the running answer on the disk is longer than `n_characters`; return it."""
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        assert process.poll() is None, process.stderr.read().decode()
+        for role, state, text in messages(folder):
+            if role == "assistant" and state == "running" and len(text) > n_characters:
+                return text
+        time.sleep(0.05)
+    raise AssertionError("no answer reached the disk in time")
+
+
+def test_a_prompt_is_answered_stored_and_shown(tmp_path):
+    picture = tmp_path / "window.png"
+    process = start(
+        *(tmp_path / "home", "--model", smollm2(), "--screenshot", picture),
+        *("--prompt", "Name three colours."),
+    )
+    _, complaints = process.communicate(timeout=240)
+    assert process.returncode == 0, complaints.decode()
+    (_, _, question), (role, state, answer) = messages(tmp_path / "home")
+    assert question == "Name three colours."
+    assert (role, state) == ("assistant", "finished")
+    assert len(answer.split()) >= 3
+    image = QImage(str(picture))
+    colours = {image.pixel(x, y) for x in range(0, image.width(), 3) for y in range(0, 600, 3)}
+    assert image.width() >= 800
+    assert len(colours) > 50
+
+
+def test_a_killed_answer_is_kept_as_far_as_it_got(tmp_path):
+    home = tmp_path / "home"
+    ask = "Write a very long story about a lighthouse, at least two thousand words."
+    process = start(home, "--model", smollm2(), "--prompt", ask, "--quit-after", "300")
+    shown = answer_after(home, process, 200)
+    process.kill()
+    process.communicate()
+
+    again = start(home, "--quit-after", "2")
+    _, complaints = again.communicate(timeout=120)
+    assert again.returncode == 0, complaints.decode()
+    (_, _, question), (role, state, kept) = messages(home)
+    assert question == ask
+    assert (role, state) == ("assistant", "interrupted")
+    assert kept.startswith(shown)
