@@ -61,7 +61,7 @@ class BytePairs:
 
     def encode(self, texts: list[str]) -> list[list[int]]:
         """Return the ids of each text."""
-        if self._lowercase:
+        if self._drops_spaces and self._lowercase:
             texts = [lower(text) for text in texts]
         if self._pre_tokenizer.escape_spaces:
             texts = [text.replace(" ", SPACE) for text in texts]

@@ -12,7 +12,8 @@ NONE = -1  # no such token
 class Family:
     """Defaults of one tokenizer family; ids are NONE where it has no such token.
 
-    `kind`: "spm" (SentencePiece merges) or "bpe" (byte pairs). `pre_tokenizer` overrides the name
+    `kind`: "spm" (SentencePiece merges), "bpe" (byte pairs), "wpm" (WordPiece) or "ugm" (Unigram).
+    `pre_tokenizer` overrides the name
     in the file. `drops_spaces`: text is cut at white space, which is lost, before anything else.
     """
 
@@ -25,6 +26,7 @@ class Family:
     mask: int = NONE
     add_bos: bool = False
     add_eos: bool = False
+    add_sep: bool = False
     add_space_prefix: bool = False
     clean_spaces: bool = False
     escape_spaces: bool = False
@@ -37,6 +39,14 @@ _BPE = Family("bpe", bos=11, eos=11, clean_spaces=True)
 FAMILIES = MappingProxyType(
     {
         "llama": Family("spm", 1, 2, 0, add_bos=True, add_space_prefix=True, escape_spaces=True),
+        "bert": Family(
+            *("wpm", 101, NONE, 100, 102, 0, 103),
+            add_bos=True,
+            add_sep=True,
+            clean_spaces=True,
+            escape_spaces=True,
+        ),
+        "t5": Family("ugm", eos=1, unk=2, pad=0, add_eos=True, escape_spaces=True),
         "gpt2": _BPE,
         "gemma4": Family(
             "bpe", add_bos=True, clean_spaces=True, escape_spaces=True, pre_tokenizer="gemma4"
@@ -47,8 +57,6 @@ FAMILIES = MappingProxyType(
 # Families that files may name and that are not built in: what to call them.
 NOT_BUILT_IN = MappingProxyType(
     {
-        "bert": "WordPiece (bert)",
-        "t5": "Unigram (t5)",
         "rwkv": "RWKV",
         "plamo2": "PLaMo-2",
         "hybriddna": "hybriddna",

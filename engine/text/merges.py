@@ -71,8 +71,7 @@ class Merger:
             if result[0] == 0:
                 break
             capacity = int(result[0])
-        all_ids = ids[: out_offsets[-1]].tolist()
-        return [all_ids[a:b] for a, b in pairwise(out_offsets.tolist())]
+        return split_ids(ids, out_offsets)
 
 
 def _order(scores: NDArray[np.float32]) -> NDArray[np.int32]:
@@ -80,3 +79,9 @@ def _order(scores: NDArray[np.float32]) -> NDArray[np.int32]:
     numbers = np.where(np.isnan(scores), np.float32(-np.inf), scores.astype(np.float32) + 0.0)
     bits = np.ascontiguousarray(numbers, np.float32).view(np.int32)
     return ~np.where(bits < 0, bits ^ np.int32(0x7FFFFFFF), bits)
+
+
+def split_ids(ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> list[list[int]]:
+    """Return the ids of each text: text i has ids[offsets[i] : offsets[i + 1]]."""
+    all_ids = ids[: offsets[-1]].tolist()
+    return [all_ids[a:b] for a, b in pairwise(offsets.tolist())]

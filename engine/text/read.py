@@ -30,14 +30,17 @@ class Switches:
     clean_spaces: bool
     escape_spaces: bool
     lowercase: bool
+    strip_accents: bool
+    merge_spaces: bool
 
 
 @dataclass(frozen=True)
 class VocabFile:
     """The checked contents of a vocabulary.
 
-    `scores` f32 [n] belong to kind spm, `merges` and `pre_tokenizer` to kind bpe. `warnings` are
-    sentences about what the file says wrongly and what was done instead.
+    `scores` f32 [n] belong to the kinds spm and ugm, `merges` and `pre_tokenizer` to bpe,
+    `character_map` to ugm. `warnings` are sentences about what the file says wrongly and what was
+    done instead.
     """
 
     model: str
@@ -51,6 +54,7 @@ class VocabFile:
     switches: Switches
     scores: NDArray[np.float32]
     merges: StringTable
+    character_map: bytes
     suppressed: tuple[int, ...]
     warnings: tuple[str, ...]
 
@@ -90,6 +94,7 @@ def read_vocab(metadata: Mapping[str, Any]) -> VocabFile:
         switches=_switches(metadata, family, pre_tokenizer),
         scores=scores.astype(np.float32),
         merges=_merges(metadata, family, pre),
+        character_map=_bytes(metadata, "precompiled_charsmap"),
         suppressed=_ids_within(suppressed, len(tokens)),
         warnings=(*warnings, *id_warnings),
     )
@@ -167,17 +172,24 @@ def _switches(metadata: Mapping[str, Any], family: Family, pre_tokenizer: PreTok
     def chosen(name: str, default: bool) -> bool:
         return bool(metadata.get(_KEY + name, default))
 
+    lowercase = chosen("normalizer.lowercase", pre_tokenizer.patterns != "whitespace")
     return Switches(
         add_bos=pre_tokenizer.forces_bos
         or chosen("add_bos_token", family.add_bos or pre_tokenizer.add_bos),
         add_eos=chosen("add_eos_token", family.add_eos),
-        add_sep=chosen("add_sep_token", pre_tokenizer.add_sep),
+        add_sep=chosen("add_sep_token", family.add_sep or pre_tokenizer.add_sep),
         add_space_prefix=chosen("add_space_prefix", family.add_space_prefix),
         clean_spaces=family.clean_spaces and pre_tokenizer.clean_spaces,
         escape_spaces=family.escape_spaces or pre_tokenizer.escape_spaces,
-        lowercase=family.drops_spaces
-        and chosen("normalizer.lowercase", pre_tokenizer.patterns != "whitespace"),
+        lowercase=lowercase,
+        strip_accents=chosen("normalizer.strip_accents", lowercase),
+        merge_spaces=chosen("remove_extra_whitespaces", False),
     )
+
+
+def _bytes(metadata: Mapping[str, Any], name: str) -> bytes:
+    array = metadata.get(_KEY + name)
+    return array.tobytes() if isinstance(array, np.ndarray) and array.itemsize == 1 else b""
 
 
 def _ids_within(array: Any, n_tokens: int) -> tuple[int, ...]:

@@ -47,14 +47,33 @@ WORDS: dict[str, tuple[str, ...]] = {
         *(*_TEXTS, "tokens", "merges", "order", "joints", "byte_ids", "whole"),
         *("scratch", "capacity", "ids", "out_offsets", "result"),
     ),
+    # The longest token at each place, `unk` (-1 = nothing) where there is none; with `is_words` a
+    # text with such a place is one unk. prefix int64[longest text + 1]; ids as for merge.
+    "longest": (*_TEXTS, "tokens", "unk", "is_words", "prefix", "ids", "out_offsets"),
+    # Normalise a text. `kept`: a table of strings left as they are. map uint32[n_nodes]: a double
+    # array whose values are offsets of zero-ended replacements. `space` is written for each space.
+    # out: 0 = only count. result int64[3]; the third is the length.
+    "normalize": (
+        *("text", "n_bytes", "kept", "map", "n_nodes", "replacements", "n_replacements"),
+        *("space", "n_space", "add_prefix", "merge_spaces", "out", "result"),
+    ),
+    # Best path. scores f64[n_tokens], NaN = not for matching; unk_score f64. prefix int64, best
+    # f64, token_to and begin_of int32: n_bytes + 1 each. ids int32[n_bytes], last token first;
+    # result int64[1]: their number.
+    "unigram": (
+        *("text", "n_bytes", "tokens", "scores", "unk", "unk_score"),
+        *("prefix", "best", "token_to", "begin_of", "ids", "result"),
+    ),
     # Positions of `text` at which a string of `table` may begin. first uint8[256], second
     # uint8[8192] (a bitmap over two bytes). positions int64 or 0 = only count. result int64[1].
     "candidates": ("text", "n_bytes", "first", "second", "positions", "result"),
     # Non-overlapping strings of `table`, longer lengths first, then left to right. allowed
-    # uint8[n_strings]; strip uint8[n_strings]: 1 left, 2 right. occupied uint8[n_bytes] zeros;
-    # prefix int64[n_bytes + 1]. found int64[n_positions, 3]: start, end, index. result int64[1].
+    # uint8[n_strings]; allowed_plain the same where a byte's `plain` uint8[n_bytes] is 1 (0 = no
+    # such byte). strip uint8[n_strings]: 1 left, 2 right. occupied uint8[n_bytes] zeros; prefix
+    # int64[n_bytes + 1]. found int64[n_positions, 3]: start, end, index. result int64[1].
     "partition": (
-        *("text", "n_bytes", "table", "lengths", "n_lengths", "allowed", "strip"),
+        *("text", "n_bytes", "table", "lengths", "n_lengths", "allowed", "allowed_plain"),
+        *("plain", "strip"),
         *("positions", "n_positions", "occupied", "prefix", "found", "result"),
     ),
     # First string with wanted uint8[n] in the iteration order of a libstdc++ unordered_map that

@@ -46,14 +46,16 @@ class SpecialTokens:
             for allowed in (self._user_defined, self._any)
         )
 
-    def partition(self, text: str, parse_special: bool) -> Iterator[str | int]:
+    def partition(self, text: str, parse_special: bool, plain: bytes = b"") -> Iterator[str | int]:
         """Yield the stretches of `text` and the special tokens between them, none of them empty.
 
-        Without `parse_special` control and unknown tokens are plain text.
+        Without `parse_special` control and unknown tokens are plain text; and so is one that
+        would take a byte of the text at which `plain` (as long as the text in UTF-8, or empty)
+        holds 1.
         """
         raw = text.encode()
         at = 0
-        for start, end, token in self._found(raw, parse_special):
+        for start, end, token in self._found(raw, parse_special, plain):
             if start > at:
                 yield raw[at:start].decode("utf-8", "replace")
             yield token
@@ -64,12 +66,13 @@ class SpecialTokens:
         elif at < len(raw):
             yield raw[at:].decode("utf-8", "replace")
 
-    def _found(self, raw: bytes, parse_special: bool) -> list[list[int]]:
+    def _found(self, raw: bytes, parse_special: bool, plain: bytes) -> list[list[int]]:
         """Return (start, end, token) of every special token, by start."""
         positions = self._positions(raw, self._starts[parse_special])
         if len(positions) == 0:
             return []
         allowed = self._any if parse_special else self._user_defined
+        plain = plain if 1 in plain else b""
         occupied = np.zeros(len(raw), np.uint8)
         prefix = np.empty(len(raw) + 1, np.int64)
         found, result = np.empty((len(positions), 3), np.int64), np.zeros(1, np.int64)
@@ -81,6 +84,8 @@ class SpecialTokens:
             lengths=self._lengths.ctypes.data,
             n_lengths=len(self._lengths),
             allowed=allowed.ctypes.data,
+            allowed_plain=self._user_defined.ctypes.data,
+            plain=bytes_address(plain),
             strip=self._strip.ctypes.data,
             positions=positions.ctypes.data,
             n_positions=len(positions),

@@ -1,17 +1,12 @@
 """Vocab: text to ids and back, the pieces of a vocabulary and the ids with a task."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
-from engine.text.bpe import BytePairs
+from engine.text.assemble import text_tokenizer
 from engine.text.pieces import Pieces, clean
 from engine.text.read import VocabFile, read_vocab
-from engine.text.spm import SentencePieces
-from engine.text.strings import StringTable
-from engine.text.tokenizer import SpecialTokens, TextTokenizer
+from engine.text.tokenizer import SpecialTokens
 
 
 class HasMetadata(Protocol):
@@ -37,9 +32,10 @@ class Vocab:
         self.attributes, self.suppressed = file.attributes, file.suppressed
         self.warnings = file.warnings
         self.n_tokens = len(file.tokens)
+        self._before, self._behind = _around(file)
         self._tokens = file.tokens
         self._special = SpecialTokens(file.tokens, file.attributes)
-        self._text = _text_tokenizer(file)
+        self._text = text_tokenizer(file)
         is_bytes = file.family.kind == "bpe" and not file.switches.escape_spaces
         self._pieces = Pieces(file.tokens, file.attributes, is_bytes)
 
@@ -88,17 +84,31 @@ class Vocab:
         memory for each byte of text. Raises RequestError above 2 GiB.
         """
         text = _whole_characters(text)
-        ids = [self.bos] if add_special and self.switches.add_bos and self.bos >= 0 else []
-        parts = list(self._special.partition(text, parse_special))
+        return self._ids_of(list(self._special.partition(text, parse_special)), add_special)
+
+    def tokenize_parts(
+        self, parts: Sequence[tuple[str, bool]], add_special: bool = True
+    ) -> list[int]:
+        """Return the ids of texts one after the other, as of one text; each with: is it plain?
+
+        Control tokens count as such unless a plain text wrote any of their characters: what a
+        person writes never becomes one. Otherwise as `tokenize`.
+        """
+        texts = [(_whole_characters(text), is_plain) for text, is_plain in parts]
+        plain = b"".join(bytes((is_plain,)) * len(text.encode()) for text, is_plain in texts)
+        whole = "".join(text for text, _ in texts)
+        return self._ids_of(list(self._special.partition(whole, True, plain)), add_special)
+
+    def _ids_of(self, parts: list[str | int], add_special: bool) -> list[int]:
+        """Return the ids of stretches of text and special tokens."""
+        ids = [*self._before] if add_special else []
         encoded = iter(self._text.encode([part for part in parts if isinstance(part, str)]))
         for part in parts:
             if isinstance(part, str):
                 ids += next(encoded)
             else:
                 ids.append(part)
-        if add_special and self.switches.add_eos and self.eos >= 0:
-            ids.append(self.eos)
-        return ids
+        return [*ids, *self._behind] if add_special else ids
 
     def piece(self, token: int, special: bool = True) -> bytes:
         """Return the bytes of one token; without `special`, control and unknown ones have none.
@@ -128,33 +138,12 @@ def _whole_characters(text: str) -> str:
     return text
 
 
-def _text_tokenizer(file: VocabFile) -> TextTokenizer:
-    if file.family.kind == "spm":
-        return SentencePieces(
-            file.tokens,
-            file.scores,
-            _byte_ids(file.tokens, file.ids.unk),
-            file.switches.escape_spaces,
-            file.switches.add_space_prefix,
-        )
-    byte_level = file.pre_tokenizer.byte_level
-    return BytePairs(
-        file.tokens,
-        file.merges,
-        file.pre_tokenizer,
-        _single_bytes(file.tokens) if byte_level else _byte_ids(file.tokens, file.ids.unk),
-        file.family.drops_spaces,
-        file.switches.lowercase,
-    )
-
-
-def _single_bytes(tokens: StringTable) -> NDArray[np.int32]:
-    """Return the token that is each byte alone, int32 [256]; -1 where there is none."""
-    return tokens.find([bytes((value,)) for value in range(256)])
-
-
-def _byte_ids(tokens: StringTable, unk: int) -> NDArray[np.int32]:
-    """Return the token that stands for each byte: <0xHH>, else the byte alone, else unknown."""
-    named = tokens.find([f"<0x{value:02X}>".encode() for value in range(256)])
-    ids = np.where(named >= 0, named, _single_bytes(tokens))
-    return np.where(ids >= 0, ids, unk).astype(np.int32)
+def _around(file: VocabFile) -> tuple[list[int], list[int]]:
+    """Return the tokens that stand before and behind every text with special tokens."""
+    switches, ids = file.switches, file.ids
+    if file.family.kind == "wpm":  # whatever the file says
+        before, behind = [ids.bos], [ids.sep]
+    else:
+        before = [ids.bos] if switches.add_bos else []
+        behind = [ids.eos] if switches.add_eos else []
+    return [token for token in before if token >= 0], [token for token in behind if token >= 0]

@@ -8,8 +8,8 @@ from engine.text.kernels.strings import byte, find_string, mixed, word
 from engine.text.signatures import HASH_BASE, POWERS, WORDS
 
 _TEXT, _N_BYTES, _FIRST, _SECOND, _C_POSITIONS, _C_RESULT = range(len(WORDS["candidates"]))
-_TABLE, _LENGTHS, _N_LENGTHS, _ALLOWED, _STRIP = range(2, 7)
-_POSITIONS, _N_POSITIONS, _OCCUPIED, _PREFIX, _FOUND, _RESULT = range(7, len(WORDS["partition"]))
+_TABLE, _LENGTHS, _N_LENGTHS, _ALLOWED, _ALLOWED_PLAIN, _PLAIN, _STRIP = range(2, 9)
+_POSITIONS, _N_POSITIONS, _OCCUPIED, _PREFIX, _FOUND, _RESULT = range(9, len(WORDS["partition"]))
 STRIP_LEFT, STRIP_RIGHT = 1, 2
 
 
@@ -60,6 +60,17 @@ def _take(args, start, end, i, n_found):
     store_i64(row + 16, i)
 
 
+@callee
+def _is_allowed(args, at, size, i):
+    """Tell whether string i counts here: fewer do where a part of the text is plain."""
+    plain = word(args, _PLAIN)
+    if plain:
+        for k in range(at, at + size):
+            if load_u8(plain + k):
+                return load_u8(word(args, _ALLOWED_PLAIN) + i) != 0
+    return load_u8(word(args, _ALLOWED) + i) != 0
+
+
 def partition(args, thread, n_threads):
     """Find the special tokens of a text, longer ones first."""
     text, n, table = word(args, _TEXT), word(args, _N_BYTES), word(args, _TABLE)
@@ -78,7 +89,7 @@ def partition(args, thread, n_threads):
             if at + size > n or load_u8(occupied + at) or load_u8(occupied + at + size - 1):
                 continue
             i = find_string(table, text + at, size, mixed(stretch(prefix, powers, at, size)))
-            if i >= 0 and load_u8(word(args, _ALLOWED) + i):
+            if i >= 0 and _is_allowed(args, at, size, i):
                 _take(args, at, at + size, i, n_found)
                 n_found += 1
     store_i64(word(args, _RESULT), n_found)
