@@ -22,8 +22,8 @@ QMainWindow, #page { background: $background; }
 #secondary { font-size: ${f12}px; color: $soft; }
 #section { font-size: ${f11}px; font-weight: 600; color: $muted; }
 #heading { font-size: ${f20}px; font-weight: 600; color: $text; }
-#cardTitle:disabled { color: $soft; }
 #subheading { font-size: ${f14}px; font-weight: 500; color: $text; }
+#subheading:disabled { color: $soft; }
 #errorTitle { font-weight: 600; color: $bad; }
 #code { font-family: "$code_face"; font-size: ${f12}px; }
 
@@ -53,6 +53,11 @@ QPushButton#quiet { background: transparent; border: 1px solid transparent; colo
 QPushButton#quiet:hover { color: $text; background: $own; }
 QPushButton#quiet:focus { border-color: $accent; color: $text; }
 QPushButton#quiet:disabled { color: $faint; }
+QPushButton#off { background: $code; border: 1px solid $line; border-radius: ${p6}px;
+  color: $soft; font-family: "$code_face"; font-size: ${f12}px; font-weight: 400;
+  padding: ${p1}px ${p8}px; }
+QPushButton#off:hover { border-color: $faint; color: $text; }
+QPushButton#off:focus { border-color: $accent; }
 QPushButton#inline { background: transparent; border: 0; color: $soft; font-size: ${f12}px;
   font-weight: 400; padding: ${p2}px 0; }
 QPushButton#inline:hover, QPushButton#inline:focus { color: $accent_text; }

@@ -156,7 +156,7 @@ class SamplerCard(QFrame):
         self.title = label(self.title_text, "subheading", self)
         self.help = label(tr(sampler.help), "secondary", self)
         self.help.setWordWrap(True)
-        self.off = button(tr("off"), "quiet", tr("Switch {name} on", name=self.title_text), self)
+        self.off = button(tr("off"), "off", tr("Switch {name} on", name=self.title_text), self)
         self.off.clicked.connect(self._open)
         self.more = button(
             tr("More"), "inline", tr("More settings of {name}", name=self.title_text)
