@@ -4,7 +4,7 @@
     ├── ModelFileError            the file: damaged, cut short, not what it claims
     │   └── UnsupportedModelError the file is sound, this version cannot run it
     ├── StateFileError            the file: a saved sequence that is damaged or does not fit
-    ├── RequestError              the request: an option, a prompt or a limit that cannot be honoured
+    ├── RequestError              the request: an option, prompt or limit we cannot honour
     │   ├── TemplateError         the chat template failed, attacked or ran out of its limits
     │   ├── GrammarError          a grammar, schema or pattern that cannot be honoured
     │   └── ContextFullError      the prompt does not fit the context
