@@ -1,8 +1,8 @@
 """Sandbox: Jinja's immutable sandbox with a meter on every loop, operator, call and text.
 
 The tree of a template is changed before it is compiled: what Jinja would do with a bare Python
-operator goes through `operations` instead. No attribute of any object is in reach but what the
-tables there hold.
+operator goes through `operators` and `filters` instead. No attribute of any object is in reach but
+what the tables of `methods` hold.
 """
 
 from collections.abc import Callable
@@ -18,8 +18,9 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment, SecurityError
 from jinja2.utils import Namespace
 from jinja2.visitor import NodeTransformer
 
-from engine.chat import marked, operations
+from engine.chat import filters, marked, methods
 from engine.chat.meter import running
+from engine.chat.operators import BINARY_OPERATORS
 
 _LOOP_NAMES = frozenset(
     (
@@ -124,7 +125,7 @@ def _through(name: str, at: nodes.Node, value: Any, *args: nodes.Expr) -> nodes.
 
 
 class Method:
-    """A method of a value, from the tables of `operations`."""
+    """A method of a value, from the tables of `methods`, `operators` and `filters`."""
 
     def __init__(self, function: Callable[..., Any], owner: Any) -> None:
         self._function, self._owner = function, owner
@@ -135,13 +136,13 @@ class Method:
 
 def _methods_of(value: Any) -> dict[str, Callable[..., Any]]:
     if isinstance(value, str):
-        return operations.TEXT_METHODS
+        return methods.TEXT_METHODS
     if isinstance(value, dict):
-        return operations.MAPPING_METHODS
+        return methods.MAPPING_METHODS
     if isinstance(value, list):
-        return operations.LIST_METHODS
+        return methods.LIST_METHODS
     if isinstance(value, tuple):
-        return {name: operations.LIST_METHODS[name] for name in ("count", "index")}
+        return {name: methods.LIST_METHODS[name] for name in ("count", "index")}
     return {}
 
 
@@ -156,7 +157,7 @@ def _stepped(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @pass_context
 def _write(context: Context, value: Any) -> str:
-    text = operations.as_text(value)
+    text = methods.as_text(value)
     running().output(len(text))
     return text
 
@@ -164,7 +165,7 @@ def _write(context: Context, value: Any) -> str:
 class ChatEnvironment(ImmutableSandboxedEnvironment):
     """Compiles chat templates; shared by all of them and by all threads."""
 
-    intercepted_binops = frozenset(operations.BINARY_OPERATORS)
+    intercepted_binops = frozenset(BINARY_OPERATORS)
     concat = staticmethod(marked.concat)  # type: ignore[assignment]
 
     def __init__(self) -> None:
@@ -178,11 +179,11 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
             autoescape=False,
             cache_size=0,
         )
-        outer = {name: _stepped(function) for name, function in operations.FILTERS.items()}
-        self.filters = {**outer, **operations.INNER_FILTERS}
-        self.tests = dict(operations.TESTS)
-        self.globals = dict(operations.GLOBALS)
-        self._callable = {id(value) for value in operations.GLOBALS.values()}
+        outer = {name: _stepped(function) for name, function in filters.FILTERS.items()}
+        self.filters = {**outer, **filters.INNER_FILTERS}
+        self.tests = dict(filters.TESTS)
+        self.globals = dict(filters.GLOBALS)
+        self._callable = {id(value) for value in filters.GLOBALS.values()}
 
     def _generate(
         self, source: nodes.Template, name: Any, filename: Any, defer_init: bool = False
@@ -221,7 +222,7 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
             return obj
         if isinstance(obj, (dict, str, list, tuple, range)):
             try:
-                return obj[operations.checked_key(argument)]
+                return obj[methods.checked_key(argument)]
             except (TypeError, LookupError):
                 pass
         return self.undefined(obj=obj, name=argument if isinstance(argument, str) else "element")
@@ -229,7 +230,7 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """Return left OPERATOR right, measured."""
         running().step()
-        return operations.BINARY_OPERATORS[operator](left, right)
+        return BINARY_OPERATORS[operator](left, right)
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **named: Any) -> Any:
         """Call what a template may call: a method, macro, loop, or one of the functions."""
@@ -238,7 +239,7 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
         if not __self.is_safe_callable(__obj):
             raise SecurityError("the template calls what it must not call")
         if isinstance(__obj, LoopContext) and args:
-            args = (operations.Each(args[0]), *args[1:])
+            args = (methods.Each(args[0]), *args[1:])
         return __context.call(__obj, *args, **named)
 
     def is_safe_callable(self, obj: Any) -> bool:

@@ -10,9 +10,9 @@ from jinja2.exceptions import TemplateSyntaxError
 
 from engine.chat import marked, message
 from engine.chat.capabilities import Capabilities, fit, probe
+from engine.chat.filters import Refused, raise_unless
 from engine.chat.formats import FORMATS, detect
 from engine.chat.meter import Exhausted, Limits, Meter, Metered
-from engine.chat.operations import Refused, raise_unless
 from engine.chat.sandbox import ChatEnvironment, Method, line_of
 from engine.errors import RequestError, TemplateError
 

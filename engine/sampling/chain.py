@@ -99,19 +99,6 @@ class SamplerChain:
         else:
             self._run.use(self._program.steps)
 
-    def go_on_from(self, previous: "SamplerChain") -> None:
-        """Take over the tokens and random numbers of the chain that this one replaces.
-
-        The seed goes over too, unless the two ask for different ones.
-        """
-        state, wanted = previous._state.copy(), self.params.seed
-        if wanted not in (previous.params.seed, previous.seed):
-            state.restart(_real_seed(wanted))
-        self._state, self._history = state, previous._history.copy()
-        self._aim_again(previous.params, self.params)
-        self._program = Program(self.params, self._vocab, state)
-        self._run = self._make_run()
-
     def candidates(self) -> Candidates:
         """Return copies of what the last `apply` left: ids, logits and probabilities, [n] each."""
         return self._run.candidates()

@@ -1,6 +1,8 @@
 """SamplerChain: seeds, history, clones, live changes, and what it does with hostile rows."""
 
 import math
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -86,16 +88,6 @@ def test_a_refused_change_changes_nothing():
         with pytest.raises(RequestError):
             chain.update(**bad)
     assert answer(chain) == answer(make())
-
-
-def test_a_new_chain_goes_on_from_the_old_one():
-    old = make()
-    answer(old, 7)
-    new = make(top_k=1)
-    new.go_on_from(old)
-    assert new.seed == old.seed
-    new.update(top_k=40)
-    assert answer(new, first=7) == answer(old, first=7)
 
 
 def test_penalties_widened_later_find_what_was_said():
@@ -279,3 +271,11 @@ def test_fast_on_the_largest_vocabularies():
         chain.accept(chain.apply(rows[i % 3]))
         times.append(time.thread_time() - start)
     assert np.median(times) < 0.3e-3
+
+
+def test_the_table_of_sliders_is_light():
+    code = "import sys, engine.sampling as s; s.SAMPLING_SETTINGS; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert not {"numpy", "llvmlite", "numba"} & set(loaded)
