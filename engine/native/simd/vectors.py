@@ -136,8 +136,8 @@ def load_ir(b, addr, ty, offset=0):
 
 
 def fma_ir(b, x, y, z):
-    """Emit x*y + z, fused, on <n x float>."""
-    return call(b, f"llvm.fma.v{x.type.count}f32", x.type, [x, y, z])
+    """Emit x*y + z on <n x float>: fused where the CPU can, else a call per lane would be."""
+    return call(b, f"llvm.fmuladd.v{x.type.count}f32", x.type, [x, y, z])
 
 
 # ---------------------------------------------------------------- makers of intrinsics
