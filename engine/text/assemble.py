@@ -6,7 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.text.bpe import BytePairs
+from engine.text.pieces import Pieces, Spelling
 from engine.text.read import VocabFile
+from engine.text.rwkv import GreedyBytes, unescaped
 from engine.text.spm import SentencePieces
 from engine.text.strings import StringTable
 from engine.text.tokenizer import TextTokenizer
@@ -17,6 +19,15 @@ from engine.text.wpm import WordPieces
 def text_tokenizer(file: VocabFile) -> TextTokenizer:
     """Return the tokenizer of text without special tokens."""
     return _MAKERS[file.family.kind](file)
+
+
+def pieces_of(file: VocabFile) -> Pieces:
+    """Return the way from ids back to bytes."""
+    if file.family.kind == "rwkv":
+        return Pieces(unescaped(file.tokens), file.attributes, Spelling.VERBATIM)
+    is_bytes = file.family.kind == "bpe" and not file.switches.escape_spaces
+    spelling = Spelling.BYTES if is_bytes else Spelling.ESCAPED_SPACES
+    return Pieces(file.tokens, file.attributes, spelling)
 
 
 def _sentence_pieces(file: VocabFile) -> SentencePieces:
@@ -59,8 +70,13 @@ def _unigrams(file: VocabFile) -> Unigrams:
     )
 
 
+def _greedy_bytes(file: VocabFile) -> GreedyBytes:
+    return GreedyBytes(unescaped(file.tokens), file.ids.unk)
+
+
 _MAKERS: dict[str, Callable[[VocabFile], TextTokenizer]] = {
     "bpe": _byte_pairs,
+    "rwkv": _greedy_bytes,
     "spm": _sentence_pieces,
     "ugm": _unigrams,
     "wpm": _word_pieces,

@@ -12,7 +12,8 @@ NONE = -1  # no such token
 class Family:
     """Defaults of one tokenizer family; ids are NONE where it has no such token.
 
-    `kind`: "spm" (SentencePiece merges), "bpe" (byte pairs), "wpm" (WordPiece) or "ugm" (Unigram).
+    `kind`: "spm" (SentencePiece merges), "bpe" (byte pairs), "wpm" (WordPiece), "ugm" (Unigram)
+    or "rwkv".
     `pre_tokenizer` overrides the name
     in the file. `drops_spaces`: text is cut at white space, which is lost, before anything else.
     """
@@ -47,6 +48,7 @@ FAMILIES = MappingProxyType(
             escape_spaces=True,
         ),
         "t5": Family("ugm", eos=1, unk=2, pad=0, add_eos=True, escape_spaces=True),
+        "rwkv": Family("rwkv", escape_spaces=True),
         "gpt2": _BPE,
         "gemma4": Family(
             "bpe", add_bos=True, clean_spaces=True, escape_spaces=True, pre_tokenizer="gemma4"
@@ -57,7 +59,6 @@ FAMILIES = MappingProxyType(
 # Families that files may name and that are not built in: what to call them.
 NOT_BUILT_IN = MappingProxyType(
     {
-        "rwkv": "RWKV",
         "plamo2": "PLaMo-2",
         "hybriddna": "hybriddna",
         "none": "none",

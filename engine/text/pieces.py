@@ -1,6 +1,7 @@
 """Pieces: token ids to the bytes they stand for."""
 
 import re
+from enum import Enum, auto
 from functools import cached_property
 from typing import NamedTuple
 
@@ -23,6 +24,14 @@ _BYTE_OF_CHAR = np.full(512, NOT_A_BYTE, np.uint16)
 _BYTE_OF_CHAR[BYTE_SPELLING] = np.arange(256)
 
 
+class Spelling(Enum):
+    """What the stored text of a normal token is."""
+
+    BYTES = auto()  # characters of the byte table
+    ESCAPED_SPACES = auto()  # UTF-8 in which U+2581 is a space
+    VERBATIM = auto()
+
+
 class _Packed(NamedTuple):
     """The pieces of all tokens: token t is joined[starts[t] : starts[t + 1]], unless it is odd."""
 
@@ -34,16 +43,15 @@ class _Packed(NamedTuple):
 class Pieces:
     """The pieces of a vocabulary, worked out together when the first one is asked for.
 
-    `byte_level`: normal tokens spell bytes by the byte table, else they hold UTF-8 in which U+2581
-    is a space. A character outside the byte table stays visible as [UNK_BYTE_0x…].
+    A character outside the byte table, where tokens spell bytes, stays visible: [UNK_BYTE_0x…].
     """
 
     def __init__(
-        self, tokens: StringTable, attributes: NDArray[np.uint8], byte_level: bool
+        self, tokens: StringTable, attributes: NDArray[np.uint8], spelling: Spelling
     ) -> None:
         self._tokens = tokens
         self._attributes = attributes
-        self._byte_level = byte_level
+        self._spelling = spelling
 
     def piece(self, token: int, special: bool = True) -> bytes:
         """Return the bytes of a token; without `special`, control and unknown tokens have none.
@@ -69,13 +77,15 @@ class Pieces:
     def _packed(self) -> _Packed:
         n = len(self._tokens)
         kinds = _kinds(self._attributes)
+        if self._spelling is Spelling.VERBATIM:
+            kinds[kinds == PIECE_TEXT] = PIECE_VERBATIM
         out = np.empty(self._tokens.n_bytes, np.uint8)
         starts, odd = np.empty(n + 1, np.int64), np.zeros(n, np.uint8)
         run(
             "pieces",
             table=self._tokens.address,
             kinds=kinds.ctypes.data,
-            byte_of_char=_BYTE_OF_CHAR.ctypes.data if self._byte_level else 0,
+            byte_of_char=_BYTE_OF_CHAR.ctypes.data if self._spelling is Spelling.BYTES else 0,
             pieces=out.ctypes.data,
             starts=starts.ctypes.data,
             odd=odd.ctypes.data,

@@ -52,10 +52,10 @@ WORDS: dict[str, tuple[str, ...]] = {
     "longest": (*_TEXTS, "tokens", "unk", "is_words", "prefix", "ids", "out_offsets"),
     # Normalise a text. `kept`: a table of strings left as they are. map uint32[n_nodes]: a double
     # array whose values are offsets of zero-ended replacements. `space` is written for each space.
-    # out: 0 = only count. result int64[3]; the third is the length.
+    # out: 0 = only count. result int64[3]; the third is the length, above `limit` if it grew so.
     "normalize": (
         *("text", "n_bytes", "kept", "map", "n_nodes", "replacements", "n_replacements"),
-        *("space", "n_space", "add_prefix", "merge_spaces", "out", "result"),
+        *("space", "n_space", "add_prefix", "merge_spaces", "limit", "out", "result"),
     ),
     # Best path. scores f64[n_tokens], NaN = not for matching; unk_score f64. prefix int64, best
     # f64, token_to and begin_of int32: n_bytes + 1 each. ids int32[n_bytes], last token first;

@@ -64,6 +64,7 @@ class Unigrams:
 
         Raises RequestError if it grows beyond all measure.
         """
+        limit = _MAX_GROWTH * (len(text) + 1)
         out, state = np.empty(0, np.uint8), np.zeros(3, np.int64)
         for is_written in (False, True):
             run(
@@ -79,10 +80,11 @@ class Unigrams:
                 n_space=len(self._space),
                 add_prefix=self._add_space_prefix,
                 merge_spaces=self._merge_spaces,
+                limit=limit,
                 out=out.ctypes.data if is_written else 0,
                 result=state.ctypes.data,
             )
-            if state[2] > _MAX_GROWTH * (len(text) + 1):
+            if state[2] > limit:
                 raise RequestError("The character map of this model inflates the text; cut it.")
             out = out if is_written else np.empty(int(state[2]), np.uint8)
         return out.tobytes()

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, Self
 
-from engine.text.assemble import text_tokenizer
-from engine.text.pieces import Pieces, clean
+from engine.text.assemble import pieces_of, text_tokenizer
+from engine.text.pieces import clean
 from engine.text.read import VocabFile, read_vocab
 from engine.text.tokenizer import SpecialTokens
 
@@ -36,8 +36,7 @@ class Vocab:
         self._tokens = file.tokens
         self._special = SpecialTokens(file.tokens, file.attributes)
         self._text = text_tokenizer(file)
-        is_bytes = file.family.kind == "bpe" and not file.switches.escape_spaces
-        self._pieces = Pieces(file.tokens, file.attributes, is_bytes)
+        self._pieces = pieces_of(file)
 
     @classmethod
     def from_gguf(cls, gguf: HasMetadata) -> Self:
@@ -143,6 +142,8 @@ def _around(file: VocabFile) -> tuple[list[int], list[int]]:
     switches, ids = file.switches, file.ids
     if file.family.kind == "wpm":  # whatever the file says
         before, behind = [ids.bos], [ids.sep]
+    elif file.family.kind == "rwkv":
+        before, behind = [], []
     else:
         before = [ids.bos] if switches.add_bos else []
         behind = [ids.eos] if switches.add_eos else []

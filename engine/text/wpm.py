@@ -2,13 +2,12 @@
 
 import unicodedata
 
-import numpy as np
 import regex
 
 from engine.text.bpe import lower
-from engine.text.merges import split_ids
+from engine.text.longest import longest_tokens
 from engine.text.spm import SPACE
-from engine.text.strings import StringTable, bytes_address, pack_texts, run
+from engine.text.strings import StringTable
 
 _CJK = (
     r"\u4e00-\u9fff\u3400-\u4dbf\U00020000-\U0002a6df\U0002a700-\U0002b73f\U0002b740-\U0002b81f"
@@ -29,26 +28,9 @@ class WordPieces:
     def encode(self, texts: list[str]) -> list[list[int]]:
         """Return the ids of each text."""
         words_of = [_WORDS.findall(text.translate(self._simpler)) for text in texts]
-        ids = iter(self._match([SPACE + word for words in words_of for word in words]))
+        words = [(SPACE + word).encode() for words in words_of for word in words]
+        ids = iter(longest_tokens(words, self._tokens, self._unk, is_words=True))
         return [[token for _ in words for token in next(ids)] for words in words_of]
-
-    def _match(self, words: list[str]) -> list[list[int]]:
-        text, offsets = pack_texts([word.encode() for word in words])
-        ids, out_offsets = np.empty(len(text), np.int32), np.empty(len(offsets), np.int64)
-        prefix = np.empty(int(np.diff(offsets).max(initial=0)) + 1, np.int64)
-        run(
-            "longest",
-            text=bytes_address(text),
-            offsets=offsets.ctypes.data,
-            n_texts=len(words),
-            tokens=self._tokens.address,
-            unk=self._unk,
-            is_words=True,
-            prefix=prefix.ctypes.data,
-            ids=ids.ctypes.data,
-            out_offsets=out_offsets.ctypes.data,
-        )
-        return split_ids(ids, out_offsets)
 
 
 class _Simpler(dict[int, str | None]):

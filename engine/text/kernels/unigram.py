@@ -17,7 +17,7 @@ from engine.text.kernels.strings import byte, find_string, mixed, n_char_bytes, 
 from engine.text.signatures import LONGEST, N_STRINGS, POWERS, WORDS
 
 _TEXT, _N_BYTES, _KEPT, _MAP, _N_NODES, _REPLACEMENTS, _N_REPLACEMENTS = range(7)
-_SPACE, _N_SPACE, _ADD_PREFIX, _MERGE, _OUT, _RESULT = range(7, len(WORDS["normalize"]))
+_SPACE, _N_SPACE, _ADD_PREFIX, _MERGE, _LIMIT, _OUT, _RESULT = range(7, len(WORDS["normalize"]))
 _U_TEXT, _U_N_BYTES, _TOKENS, _SCORES, _UNK, _UNK_SCORE, _PREFIX = range(7)
 _BEST, _TOKEN_TO, _BEGIN_OF, _IDS, _U_RESULT = range(7, len(WORDS["unigram"]))
 IN_WORD, HAS_PREFIX, N_OUT = range(3)
@@ -105,7 +105,7 @@ def normalize(args, thread, n_threads):
     for i in range(3):
         store_i64(state + 8 * i, np.int64(0))
     at = np.int64(0)
-    while at < n:
+    while at < n and word(state, N_OUT) <= word(args, _LIMIT):
         size = _kept(args, at)
         if size > 0:
             _copy(args, state, text + at, size)
@@ -114,7 +114,8 @@ def normalize(args, thread, n_threads):
         size, place = _mapped(args, at)
         if size > 0:
             end = place
-            while end < word(args, _N_REPLACEMENTS) and byte(word(args, _REPLACEMENTS) + end):
+            last = min(word(args, _N_REPLACEMENTS), place + word(args, _LIMIT) + 1)
+            while end < last and byte(word(args, _REPLACEMENTS) + end):
                 end += 1
             _copy(args, state, word(args, _REPLACEMENTS) + place, end - place)
         else:

@@ -1,4 +1,4 @@
-"""Every byte-pair and SentencePiece vocabulary of the reference kit, id for id, byte for byte."""
+"""Every vocabulary of the reference kit, id for id and byte for byte."""
 
 import json
 from functools import cache
@@ -9,7 +9,10 @@ from engine.gguf import GGUF
 from engine.text import Vocab
 from tests.make import models, shared
 
-VENDORS = "deepseek-llm falcon gemma-4 gpt-2 llama-bpe llama-spm phi-3 qwen2 starcoder".split()
+VENDORS = (
+    *("bert-bge", "deepseek-llm", "falcon", "gemma-4", "gpt-2", "llama-bpe", "llama-spm"),
+    *("phi-3", "qwen2", "starcoder"),
+)
 REAL = {
     "SmolLM2-135M-Instruct.Q4_1": models.smollm2,
     "gemma-3-270m-q4_k_m": models.gemma3,

@@ -44,8 +44,6 @@ def test_a_vocabulary_that_contradicts_itself_is_refused(changes, says):
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"model": "plamo2"}, "PLaMo"),
-        ({"model": "rwkv"}, "RWKV"),
         ({"model": "plamo2"}, "PLaMo-2"),
         ({"model": "hybriddna"}, "hybriddna"),
         ({"model": "none"}, "none"),
