@@ -116,7 +116,7 @@ class Keywords:
             raise node.refuse("multipleOf", "must be above 0")
         if not holds:
             raise node.refuse("multipleOf", "is negated, which is not supported")
-        return when(Multiple(of))
+        return when(Multiple(of, node))
 
     def pattern(self, node: SchemaNode, value: Any, holds: bool) -> list[Branch]:
         term = Matches(pattern_node(node, "pattern", value), holds)
@@ -131,16 +131,16 @@ class Keywords:
         if longest is None:
             return when(term) if holds else only(term)
         if holds:
-            return when(term, Length(0, longest))
-        return only(term) + only(Length(longest + 1, None))
+            return when(term, Length(0, longest, node))
+        return only(term) + only(Length(longest + 1, None, node))
 
     def min_length(self, node: SchemaNode, value: Any, holds: bool) -> list[Branch]:
         n = count(node, "minLength", value)
-        return when(Length(n, None)) if holds else _below(n, lambda m: Length(0, m))
+        return when(Length(n, None, node)) if holds else _below(n, lambda m: Length(0, m, node))
 
     def max_length(self, node: SchemaNode, value: Any, holds: bool) -> list[Branch]:
         n = count(node, "maxLength", value)
-        return when(Length(0, n)) if holds else only(Length(n + 1, None))
+        return when(Length(0, n, node)) if holds else only(Length(n + 1, None, node))
 
     def min_items(self, node: SchemaNode, value: Any, holds: bool) -> list[Branch]:
         n = count(node, "minItems", value)

@@ -25,6 +25,7 @@ from engine.grammar.schema.writing import NEVER, Terminal, exactly
 from engine.grammar.texts import matches
 
 MAX_LENGTH = 100_000  # characters that a length may count
+MAX_STEP = 20_000  # remainders that are told apart for one multiple
 
 
 def string_node(terms: Iterable[Term]) -> Node:
@@ -71,11 +72,10 @@ def _length(terms: Iterable[Term]) -> tuple[int, int | None]:
     lengths = [term for term in terms if isinstance(term, Length)]
     least = max((term.least for term in lengths), default=0)
     most = min((term.most for term in lengths if term.most is not None), default=None)
-    if max(least, most or 0) > MAX_LENGTH:
-        raise GrammarError(
-            "The schema cannot be honoured: “minLength” and “maxLength” count to"
-            f" {MAX_LENGTH:,} at most; lower the length or leave it out."
-        )
+    for term in lengths:
+        if max(term.least, term.most or 0) > MAX_LENGTH:
+            name = "maxLength" if term.most else "minLength"
+            raise term.node.refuse(name, f"is above {MAX_LENGTH:,}; lower it or leave it out")
     return least, most
 
 
@@ -129,12 +129,14 @@ def _finite(regex: str | None) -> str:
 def _multiples(terms: list[Term], multiples: list[Multiple]) -> Node:
     """Let the library count multiples, which takes plain bounds beside them and nothing else."""
     if any(isinstance(t, Numbers) or (isinstance(t, Whole) and not t.holds) for t in terms):
-        raise GrammarError(
-            "The schema cannot be honoured: “multipleOf” beside excluded numbers is not supported."
+        raise multiples[0].node.refuse(
+            "multipleOf", "beside numbers that are excluded is not supported"
         )
     of = [term.of for term in multiples]
     of += [Fraction(1)] if any(isinstance(term, Whole) for term in terms) else []
     common = _common_multiple(of)
+    if common.numerator > MAX_STEP:
+        raise multiples[0].node.refuse("multipleOf", f"needs steps above {MAX_STEP:,}")
     schema: dict[str, object] = {"type": "integer" if common.denominator == 1 else "number"}
     schema["multipleOf"] = _plain(common)
     for name, limit in _tightest(terms).items():

@@ -6,7 +6,7 @@ with False, must not; a goal is a set of literals that all must.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -41,6 +41,7 @@ class Multiple:
     """A multiple of a number."""
 
     of: Fraction
+    node: SchemaNode = field(compare=False)
     kind = "number"
 
 
@@ -77,6 +78,7 @@ class Length:
 
     least: int
     most: int | None
+    node: SchemaNode = field(compare=False)
     kind = "string"
 
 
@@ -98,7 +100,7 @@ class Contains:
     literal: Literal
     least: int
     most: int | None
-    node: SchemaNode
+    node: SchemaNode = field(compare=False)
     kind = "array"
 
 
@@ -106,7 +108,7 @@ class Contains:
 class Unique:
     """No two items are equal."""
 
-    node: SchemaNode
+    node: SchemaNode = field(compare=False)
     kind = "array"
 
 
@@ -117,7 +119,7 @@ class Size:
     kind: str
     least: int
     most: int | None
-    node: SchemaNode
+    node: SchemaNode = field(compare=False)
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,7 @@ class Values:
     keys: Keys
     literal: Literal
     every: bool
-    node: SchemaNode
+    node: SchemaNode = field(compare=False)
     kind = "object"
 
 
@@ -164,7 +166,7 @@ class Names:
 
     literal: Literal
     every: bool
-    node: SchemaNode
+    node: SchemaNode = field(compare=False)
     kind = "object"
 
 
