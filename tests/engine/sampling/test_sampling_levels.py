@@ -1,0 +1,28 @@
+"""The sampling kernels on every other CPU level that this machine can run."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine import env
+from engine.native import level
+
+HERE = Path(__file__).resolve().parent
+TESTS = [HERE / f"test_{name}.py" for name in ("vectors", "generator", "against_twin")]
+
+
+@pytest.mark.parametrize("name", [n for n in level.runnable() if n != level.host().name])
+def test_samplers_on_level(name):
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-xq", "-p", "no:cacheprovider", *TESTS],
+        cwd=HERE.parents[2],
+        env=os.environ | {env.CPU_LEVEL.name: name},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert run.returncode == 0, run.stdout
+    assert " skipped" not in run.stdout
