@@ -23,8 +23,15 @@ MATMUL_TYPES = (
     *("q4_k", "q5_k", "q6_k"),
 )
 
+# Types of K and V in memory, in any pair; a row of kernels/kv_types.py each.
+KV_TYPES = ("f16", "f32")
+
 UNITS: dict[str, Unit] = {
-    "attention.f16.f16": Unit("engine.compute.cpu.kernels.attention", ("f16", "f16"), False),
+    **{
+        f"attention.{k}.{v}": Unit("engine.compute.cpu.kernels.attention", (k, v), False)
+        for k in KV_TYPES
+        for v in KV_TYPES
+    },
     **{f"matmul.{t}": Unit("engine.compute.cpu.kernels.matmul", (t,)) for t in MATMUL_TYPES},
     "matmul.input": Unit("engine.compute.cpu.kernels.tiles"),
     "pointwise": Unit("engine.compute.cpu.kernels.pointwise", (), False),
@@ -32,6 +39,7 @@ UNITS: dict[str, Unit] = {
     "sampling.more": Unit("engine.sampling.kernels.more"),
     "team": Unit("engine.compute.cpu.kernels.team"),
     "text": Unit("engine.text.kernels.text"),
+    "text.more": Unit("engine.text.kernels.more"),
     "selftest": Unit("engine.native.kernels.selftest"),
 }
 

@@ -8,6 +8,12 @@ from engine.native.buffers import address, aligned
 STORED = {"f16": np.float16, "f32": np.float32}
 
 
+def _garbage(shape, stored):
+    pages = aligned(shape, stored)
+    pages.view(np.uint8)[...] = 0xFF
+    return pages
+
+
 class Paged:
     """Pages, sequences and one batch over them, as kernels are given them.
 
@@ -16,15 +22,17 @@ class Paged:
     0xFF: NaN in each float type. k, v f32[cells, kv heads, size] hold what was stored, by sequence.
     """
 
-    def __init__(self, rng, sequences, n_head_kv, size_k, size_v, holes=0.0, stored="f16", gap=1):
+    def __init__(
+        self, rng, sequences, n_head_kv, size_k, size_v, holes=0.0, stored=("f16", "f16"), gap=1
+    ):
         self.rng, self.n_head_kv, self.size_k, self.size_v = rng, n_head_kv, size_k, size_v
-        self.stored = np.dtype(STORED[stored])
+        stored_k, stored_v = (STORED[name] for name in stored)
         lengths = [n_past + n_rows for n_past, n_rows in sequences]
         n_pages = [-(-n // 32) for n in lengths]
         self.n_pages = sum(n_pages) + 2
         pad_k, pad_v = signatures.padded(size_k), signatures.padded(size_v)
-        self.k_pages = self._garbage((self.n_pages, n_head_kv, 2, pad_k, 16))
-        self.v_pages = self._garbage((self.n_pages, n_head_kv, 32, pad_v))
+        self.k_pages = _garbage((self.n_pages, n_head_kv, 2, pad_k, 16), stored_k)
+        self.v_pages = _garbage((self.n_pages, n_head_kv, 32, pad_v), stored_v)
         self.page_positions = np.full((self.n_pages, 32), -1, np.int32)
         free = list(rng.permutation(self.n_pages))
         self.pages = [np.array([free.pop() for _ in range(n)], np.int32) for n in n_pages]
@@ -39,21 +47,16 @@ class Paged:
             self.positions.append(positions)
             self.cells.append(cells[n_past:].astype(np.int32))
             self.batch_positions.append(positions[n_past:])
-        self.k = [self._values(n, size_k) for n in lengths]
-        self.v = [self._values(n, size_v) for n in lengths]
+        self.k = [self._values(n, size_k, stored_k) for n in lengths]
+        self.v = [self._values(n, size_v, stored_v) for n in lengths]
         for i, ((n_past, _), pages) in enumerate(zip(sequences, self.pages, strict=True)):
             for c in np.flatnonzero(self.positions[i][:n_past] >= 0):
                 self.write(pages[c // 32] * 32 + c % 32, self.k[i][c], self.v[i][c])
         self._describe(sequences)
 
-    def _garbage(self, shape):
-        pages = aligned(shape, self.stored)
-        pages.view(np.uint8)[...] = 0xFF
-        return pages
-
-    def _values(self, n, size):
-        x = self.rng.standard_normal((n, self.n_head_kv, size)).astype(np.float32)
-        return x.astype(self.stored).astype(np.float32)
+    def _values(self, n, size, stored):
+        x = self.rng.standard_normal((n, self.n_head_kv, size))
+        return x.astype(stored).astype(np.float32)
 
     def write(self, cell, k, v):
         """Store one cell's k [kv heads, size_k] and v [kv heads, size_v], zeros in the padding."""

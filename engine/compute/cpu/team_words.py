@@ -1,20 +1,22 @@
-"""Words of a team's block: byte offsets, each on a cache line of its own."""
+"""Words of a team's block: byte offsets. What one thread writes while others spin lies apart."""
 
-LINE = 128  # two lines of 64: neighbours are fetched in pairs
+LINE = 128  # two cache lines of 64: neighbours are fetched in pairs
 
-(
-    GENERATION,  # of the barrier: changes when all have arrived
-    ARRIVED,  # threads at the barrier
-    SLEEPERS,  # threads asleep on GENERATION
-    TAPE,  # address of the ops
-    N_OPS,
-    N_RUNNING,  # threads of this run
-    QUIT,
-    CANCEL,  # set from outside
-    STOPPED,  # decided inside: this run ends here
-    SPINS,  # pauses before a waiter sleeps
-    WORKERS,  # from here one line per member
-) = (i * LINE for i in range(11))
+# The barrier. The last thread to arrive owns the first line already when it looks for sleepers.
+ARRIVED = 0  # threads at the barrier
+SLEEPERS = 8  # threads asleep on GENERATION
+GENERATION = LINE  # changes when all have arrived
+STOPPED = LINE + 8  # decided by the last to arrive: this run ends here
+
+# Set from outside.
+CANCEL = 2 * LINE
+TAPE = 3 * LINE  # address of the ops
+N_OPS = 3 * LINE + 8
+N_RUNNING = 3 * LINE + 16  # threads of this run
+QUIT = 3 * LINE + 24
+SPINS = 3 * LINE + 32  # pauses before a waiter sleeps
+
+WORKERS = 4 * LINE  # from here one line per member
 
 # Within a member's line.
 COMMAND, ASLEEP, EXPECTED = 0, 8, 16

@@ -10,12 +10,10 @@ from numba.extending import intrinsic
 from engine.native.simd import (
     I32,
     I64,
-    bf16_to_f32_ir,
     f16_to_f32_ir,
     f32_to_f16_ir,
     f32x16,
     i16x16,
-    i32x16,
     ir_type,
     load_ir,
     ptr,
@@ -36,19 +34,8 @@ class KVType:
         return self.decode(b, load_ir(b, addr, self.stored, offset))
 
 
-def _f32_to_bf16_ir(b, x):
-    """Emit nearest-even rounding of 16 floats to bfloat16 (NaN may become inf)."""
-    ints = ir_type(i32x16)
-    u = b.bitcast(x, ints)
-    one = ir.Constant(ints, [1] * 16)
-    odd = b.and_(b.lshr(u, ir.Constant(ints, [16] * 16)), one)
-    u = b.add(u, b.add(odd, ir.Constant(ints, [0x7FFF] * 16)))
-    return b.trunc(b.lshr(u, ir.Constant(ints, [16] * 16)), ir_type(i16x16))
-
-
 KV_TYPES = {
     "f16": KVType(2, ir_type(i16x16), f16_to_f32_ir, f32_to_f16_ir),
-    "bf16": KVType(2, ir_type(i16x16), bf16_to_f32_ir, _f32_to_bf16_ir),
     "f32": KVType(4, ir_type(f32x16), lambda b, x: x, lambda b, x: x),
 }
 

@@ -1,9 +1,8 @@
 """What the threads of a team run: one command after another, op by op, meeting at barriers.
 
-A waiter spins for about 25 us, then sleeps in the kernel until the word changes: a thread whose
-partner lost its core gives its own back instead of burning the partner's time slice. The block's
-words lie on cache lines of their own (`LINE` apart, see engine/compute/cpu/team.py), so that
-spinning does not disturb writers.
+A waiter spins for some 50 us, then sleeps in the kernel until the word changes: a thread whose
+partner lost its core gives its own back instead of burning the partner's time slice. The words of
+the block lie so that spinning does not disturb writers (engine/compute/cpu/team_words.py).
 """
 
 import platform

@@ -99,6 +99,17 @@ def test_an_empty_batch_touches_nothing(kernels):
     assert (attend.split(kernels) == 3.5).all()
 
 
+@pytest.mark.parametrize(("k", "v"), [("f32", "f32"), ("f16", "f32")])
+def test_other_cache_types(k, v):
+    unit = f"attention.{k}.{v}"
+    kernels = objects.load([unit])
+    rng = np.random.default_rng(9)
+    paged = Paged(rng, [(70, 9), (5, 1)], 2, 48, 40, holes=0.2, stored=(k, v)).fill()
+    attend = Attend(paged, 6)
+    close(attend.whole(kernels, unit), attend.expected())
+    close(attend.split(kernels, unit), attend.expected())
+
+
 def test_large_scores_do_not_overflow(kernels):
     paged = Paged(np.random.default_rng(4), [(64, 3)], 1, 64, 64).fill()
     attend = Attend(paged, 3)
