@@ -58,14 +58,9 @@ FAMILIES = MappingProxyType(
 )
 # Families that files may name and that are not built in: what to call them.
 NOT_BUILT_IN = MappingProxyType(
-    {
-        "plamo2": "PLaMo-2",
-        "hybriddna": "hybriddna",
-        "none": "none",
-        "no_vocab": "none",
-        "test": "test",
-    }
+    {"plamo2": "PLaMo-2", "hybriddna": "hybrid DNA", "test": "the test tokenizer"}
 )
+NO_TOKENIZER = ("none", "no_vocab")
 
 
 def find_family(name: str) -> Family:
@@ -73,10 +68,14 @@ def find_family(name: str) -> Family:
     family = FAMILIES.get(name)
     if family is not None:
         return family
+    if name in NO_TOKENIZER:
+        raise UnsupportedModelError(
+            "This file comes without a tokenizer, so it cannot take text; choose another model."
+        )
     if name in NOT_BUILT_IN:
         raise UnsupportedModelError(
             f"This model's tokenizer, {NOT_BUILT_IN[name]}, is not built in; choose a model with"
-            " a byte-pair or SentencePiece tokenizer."
+            " another tokenizer."
         )
     raise UnsupportedModelError(
         f"This model names an unknown tokenizer, “{name[:40]}”; a newer version may know it."

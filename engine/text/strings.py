@@ -13,21 +13,18 @@ from engine.native import objects
 from engine.text.signatures import CUT_BITS, HASH_BASE, TABLE_WORDS, pack
 
 MAX_STRING_BYTES = 1 << 16  # longer strings are never found: no text needs one
+_MORE = ("longest", "normalize", "unigram")  # kernels of the unit "text.more"
 _lock = Lock()
-_loaded: list[objects.Kernels] = []
-
-
-def text_kernels() -> objects.Kernels:
-    """Return the kernels of this room, loaded once."""
-    with _lock:
-        if not _loaded:
-            _loaded.append(objects.load(["text"]))
-        return _loaded[0]
+_loaded: dict[str, objects.Kernels] = {}
 
 
 def run(kernel: str, **words: int) -> None:
-    """Run a kernel of this room in this thread."""
-    text_kernels().call(f"text/{kernel}", pack(kernel, **words))
+    """Run a kernel of this room in this thread; the first one of a unit loads that unit."""
+    unit = "text.more" if kernel in _MORE else "text"
+    with _lock:
+        if unit not in _loaded:
+            _loaded[unit] = objects.load([unit])
+    _loaded[unit].call(f"{unit}/{kernel}", pack(kernel, **words))
 
 
 def bytes_address(text: bytes) -> int:

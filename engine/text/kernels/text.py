@@ -1,12 +1,10 @@
-"""All kernels of the unit "text"."""
+"""The kernels of the unit "text": what merging vocabularies need, and nothing else."""
 
-from engine.text.kernels.longest import longest
 from engine.text.kernels.map_order import map_order
 from engine.text.kernels.merge import merge
 from engine.text.kernels.partition import candidates, partition
 from engine.text.kernels.spelling import pieces, spell
 from engine.text.kernels.strings import find, index, joints
-from engine.text.kernels.unigram import normalize, unigram
 
 
 def kernels():
@@ -16,12 +14,9 @@ def kernels():
         "find": find,
         "index": index,
         "joints": joints,
-        "longest": longest,
         "map_order": map_order,
         "merge": merge,
-        "normalize": normalize,
         "partition": partition,
         "pieces": pieces,
         "spell": spell,
-        "unigram": unigram,
     }

@@ -45,8 +45,8 @@ def test_a_vocabulary_that_contradicts_itself_is_refused(changes, says):
     ("changes", "says"),
     [
         ({"model": "plamo2"}, "PLaMo-2"),
-        ({"model": "hybriddna"}, "hybriddna"),
-        ({"model": "none"}, "none"),
+        ({"model": "hybriddna"}, "hybrid DNA"),
+        ({"model": "none"}, "without a tokenizer"),
         ({"model": "gpt3"}, "“gpt3”.*Did you mean “gpt2”"),
         ({"pre": "smolm"}, "“smolm”.*Did you mean “smollm”"),
         ({"pre": 5}, "“5”"),

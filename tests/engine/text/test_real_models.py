@@ -1,7 +1,9 @@
 """The tokenizers of the two test models: known ids, round trips, speed, size of the input."""
 
+import json
 import threading
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -31,6 +33,9 @@ LONG = {
 def _vocab(name):
     with GGUF.open(getattr(models, name)()) as file:
         return Vocab.from_gguf(file)
+
+
+RECORDED = json.loads((Path(__file__).parent / "real_ids.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(params=["smollm2", "gemma3"])
