@@ -9,4 +9,4 @@ from engine.chat.capabilities import Capabilities
 from engine.chat.formats import FORMATS, detect
 from engine.chat.template import ChatTemplate
 
-__all__ = ["Capabilities", "ChatTemplate", "detect", "FORMATS"]
+__all__ = ["FORMATS", "Capabilities", "ChatTemplate", "detect"]
