@@ -51,7 +51,7 @@ class Run:
     """Candidate arrays and scratch for a vocabulary of `n_vocab` tokens; one thread at a time.
 
     The system gives memory only to what a chain touches: about 4 bytes a token with the default
-    samplers, 24 with all of them.
+    samplers, 36 where the whole vocabulary has to be sorted.
     """
 
     def __init__(self, n_vocab: int, n_recent: int = 0) -> None:
