@@ -63,6 +63,14 @@ def test_gemma3_knows_its_tokens():
     assert vocab.piece(1902) == b" world" and vocab.piece(2, special=False) == b""
 
 
+@pytest.mark.parametrize("name", RECORDED)
+def test_texts_become_the_recorded_ids(name):
+    vocab = _vocab(name)
+    for text, plain, special in RECORDED[name]:
+        assert vocab.tokenize(text, parse_special=False, add_special=False) == plain, text
+        assert vocab.tokenize(text) == special, text
+
+
 @pytest.mark.parametrize(
     "text", [" Zwölf Boxkämpfer  jagen\n\n\tViktor 42×", "日本語 👩🏽‍🚀 дом", "\0\x7f"]
 )
