@@ -89,13 +89,10 @@ _POINTWISE = {
     # out = x + y, out = x * y; ldy = 0 repeats one row (a bias, a scale per column). out may be x.
     "add": ("n_rows", "x", "ldx", "y", "ldy", "n", "out", "ldo"),
     "multiply": ("n_rows", "x", "ldx", "y", "ldy", "n", "out", "ldo"),
-    # out = x * factor (f32); out = x * factor[t] with one f32 per row.
+    # out = x * factor (f32). out may be x.
     "scale": ("n_rows", "x", "ldx", "n", "factor", "out", "ldo"),
-    "scale_rows": ("n_rows", "x", "ldx", "n", "factors", "ldf", "out", "ldo"),
-    # out = cap * tanh(x / cap).
+    # out = cap * tanh(x / cap). out may be x.
     "softcap": ("n_rows", "x", "ldx", "n", "cap", "out", "ldo"),
-    # out = min(max(x, low), high) (f32 words).
-    "clamp": ("n_rows", "x", "ldx", "n", "low", "high", "out", "ldo"),
     # out = f(gate) * up, or f(gate) where up is 0; activation is an index into ACTIVATIONS.
     "activate": ("n_rows", "activation", "gate", "ldg", "up", "ldu", "n", "out", "ldo"),
     # out[i] = x[output_rows[i]] for the batch's n_outputs rows.

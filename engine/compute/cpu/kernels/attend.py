@@ -244,32 +244,30 @@ def _adder(n_rows, n_columns, kv):
 def _summer(kv):
     """Make add_values(…): the tile's outputs += weights times values of the collected pages."""
     (few, few_columns), (many, many_columns) = tile.TILES.few, tile.TILES.many
-    few_wide, few_narrow = (_adder(few, n, kv) for n in (few_columns, 1))
-    many_wide, many_narrow = (_adder(many, n, kv) for n in (many_columns, 1))
+    few_wide, many_wide = _adder(few, few_columns, kv), _adder(many, many_columns, kv)
+    few_narrow = _adder(few, 1, kv)
     largest, n_bytes = tile.TILES.rows[2], kv.n_bytes
 
     @callee
     def add_values(args, n, h, n_pages, block, s, o):
         size, page_bytes = padded(word(args, A.head_size_v)), word(args, A.v_page_bytes)
         v = word(args, A.v_base) + h * 32 * size * n_bytes
-        n_rows = many if n == largest else few
         wide = 16 * (many_columns if n == largest else few_columns)
-        for r in range(0, n, n_rows):
-            p, row = s + r * KEY_BLOCK * 4, o + r * size * 4
-            d = NONE
-            while d < size:
-                at, to = v + d * n_bytes, row + d * 4
-                is_wide = size - d >= wide
-                if n_rows == many:
-                    if is_wide:
-                        many_wide(n_pages, block, page_bytes, at, p, to, size)
-                    else:
-                        many_narrow(n_pages, block, page_bytes, at, p, to, size)
-                elif is_wide:
-                    few_wide(n_pages, block, page_bytes, at, p, to, size)
-                else:
-                    few_narrow(n_pages, block, page_bytes, at, p, to, size)
-                d += wide if is_wide else 16
+        for d in range(0, size & -wide, wide):
+            at, to = v + d * n_bytes, o + d * 4
+            if n == largest:
+                for r in range(0, n, many):
+                    p = s + r * KEY_BLOCK * 4
+                    many_wide(n_pages, block, page_bytes, at, p, to + r * size * 4, size)
+            else:
+                for r in range(0, n, few):
+                    p = s + r * KEY_BLOCK * 4
+                    few_wide(n_pages, block, page_bytes, at, p, to + r * size * 4, size)
+        for d in range(size & -wide, size, 16):
+            at, to = v + d * n_bytes, o + d * 4
+            for r in range(0, n, few):
+                p = s + r * KEY_BLOCK * 4
+                few_narrow(n_pages, block, page_bytes, at, p, to + r * size * 4, size)
 
     return add_values
 

@@ -9,18 +9,14 @@ from engine.compute.cpu.kernels.words import count, indices, inner_word, word, w
 from engine.compute.cpu.signatures import N_OUTPUTS, OUTPUT_ROWS
 from engine.native.simd import (
     callee,
-    load_f32,
     load_i32,
     splat_f32,
     store_i64,
     vexp,
-    vmax,
-    vmin,
 )
 
 CLEAR, ADD, SCALE = (indices(f"pointwise/{name}") for name in ("clear", "add", "scale"))
-SCALE_ROWS, SOFTCAP = (indices(f"pointwise/{name}") for name in ("scale_rows", "softcap"))
-CLAMP, GATHER = (indices(f"pointwise/{name}") for name in ("clamp", "gather"))
+SOFTCAP, GATHER = (indices(f"pointwise/{name}") for name in ("softcap", "gather"))
 
 
 def clear(args, thread, n_threads):
@@ -51,59 +47,31 @@ add = _two_operands(callee(lambda x, y: x + y))
 multiply = _two_operands(callee(lambda x, y: x * y))
 
 
-def _with_constants(words, op, constants):
-    """Make a kernel out = op(x, a, b), a and b splats of constants(args, t)."""
+def _with_constant(words, op, constant):
+    """Make a kernel out = op(x, splat of the f32 in the word `constant`)."""
 
     def kernel(args, thread, n_threads):
-        n = word(args, words.n)
+        n, c = word(args, words.n), splat_f32(word_f32(args, constant))
         for item in range(thread, n_stretches(count(args, words.n_rows), n), n_threads):
             t, first, end = stretch(item, n)
-            p, q = constants(args, t)
-            a, b = splat_f32(p), splat_f32(q)
             x = word(args, words.x) + t * word(args, words.ldx)
             out = word(args, words.out) + t * word(args, words.ldo)
             for i in range(first, end, 16):
-                store_upto(out + 4 * i, op(load_upto(x + 4 * i, end - i), a, b), end - i)
+                store_upto(out + 4 * i, op(load_upto(x + 4 * i, end - i), c), end - i)
 
     return kernel
 
 
 @callee
-def softcapped(x, cap, inverse):
+def softcapped(x, cap):
     """cap * tanh(x / cap)."""
     one = splat_f32(types.float32(1))
     two = one + one
-    return cap * (one - two / (vexp(x * inverse * two) + one))
+    return cap * (one - two / (vexp(x / cap * two) + one))
 
 
-@callee
-def scale_constants(args, t):
-    factor = word_f32(args, SCALE.factor)
-    return factor, factor
-
-
-@callee
-def scale_rows_constants(args, t):
-    factor = load_f32(word(args, SCALE_ROWS.factors) + t * word(args, SCALE_ROWS.ldf))
-    return factor, factor
-
-
-@callee
-def softcap_constants(args, t):
-    cap = word_f32(args, SOFTCAP.cap)
-    return cap, types.float32(1) / cap
-
-
-@callee
-def clamp_constants(args, t):
-    return word_f32(args, CLAMP.low), word_f32(args, CLAMP.high)
-
-
-times = callee(lambda x, a, b: x * a)
-scale = _with_constants(SCALE, times, scale_constants)
-scale_rows = _with_constants(SCALE_ROWS, times, scale_rows_constants)
-softcap = _with_constants(SOFTCAP, softcapped, softcap_constants)
-clamp = _with_constants(CLAMP, callee(lambda x, a, b: vmin(vmax(x, a), b)), clamp_constants)
+scale = _with_constant(SCALE, callee(lambda x, factor: x * factor), SCALE.factor)
+softcap = _with_constant(SOFTCAP, softcapped, SOFTCAP.cap)
 
 
 def gather(args, thread, n_threads):
@@ -123,7 +91,6 @@ def kernels():
     return {
         "activate": activation.activate,
         "add": add,
-        "clamp": clamp,
         "clear": clear,
         "combine": router.combine,
         "copy_pages": copy_pages,
@@ -135,6 +102,5 @@ def kernels():
         "rope_table": rope.rope_table,
         "router": router.router,
         "scale": scale,
-        "scale_rows": scale_rows,
         "softcap": softcap,
     }

@@ -43,8 +43,7 @@ class Tiles:
     many: tuple[int, int]
 
 
-# For 32 zmm, 16 ymm, 32 or 16 registers of 128 bits. rows[0], rows[1] divide by few[0], rows[2] by
-# many[0].
+# For 32 zmm, 16 ymm, 32 or 16 registers of 128 bits. few[0] divides rows, many[0] divides rows[2].
 _HALF = Tiles((2, 4, 6), 1, (2, 2), (6, 1))
 TILES = {
     "avx512": Tiles((4, 8, 12), 2, (4, 4), (6, 4)),
