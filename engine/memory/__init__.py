@@ -5,12 +5,28 @@ list of pages with rising positions; sequences share pages, and whoever writes i
 copies it first. So `seq_cp` and a `seq_rm` at the end move no byte, and a fork computes no token.
 `Memory.check_integrity()` proves the books: every page is free or listed as often as it counts
 references, and each sequence's positions rise.
+
+A `Snapshot` holds a sequence's pages as they are, like one sequence more that nobody writes to:
+
+    snapshot = context.snapshot_sequence(seq_id)   # the engine thread; no byte is copied
+    snapshot.tokens, snapshot.n_cells, snapshot.n_bytes, snapshot.pos_min, snapshot.pos_max
+    snapshot.write(path)                           # any thread, while decoding goes on
+    context.restore_snapshot(snapshot, seq_id)     # the engine thread; no byte is copied
+    snapshot.release()                             # any thread; `is_held` is False from here on
+
+A file comes back in two steps as well:
+
+    saved = context.read_saved(path)               # any thread: maps, checks everything
+    tokens = context.restore_saved(saved, seq_id)  # the engine thread: copies the pages
+
+`context.save_sequence` and `context.restore_sequence` do both steps at once.
 """
 
 from engine.memory.kv_layout import KV_TYPES, KVLayer
 from engine.memory.memory import Memory, Placement, Segment
 from engine.memory.page_pool import PagePool
-from engine.memory.saved_sequence import restore_sequence, save_sequence
+from engine.memory.saved_sequence import SavedSequence, read_sequence, restore_sequence
+from engine.memory.snapshot import Snapshot
 
 __all__ = [
     "KV_TYPES",
@@ -18,7 +34,9 @@ __all__ = [
     "Memory",
     "PagePool",
     "Placement",
+    "SavedSequence",
     "Segment",
+    "Snapshot",
+    "read_sequence",
     "restore_sequence",
-    "save_sequence",
 ]

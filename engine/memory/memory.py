@@ -1,18 +1,20 @@
 """Memory: what the sequences of one context remember, over one pool of pages per layer shape."""
 
-from collections.abc import Iterator, Sequence
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.compute.cpu.signatures import PAGE_CELLS
-from engine.errors import ContextFullError, RequestError
+from engine.errors import ContextFullError, InternalError, RequestError
 from engine.memory.kv_layout import KVLayer, find_kv_type
-from engine.memory.page_list import PageList, Positions
+from engine.memory.page_list import NO_END, PageList, Positions
 from engine.memory.page_pool import PagePool
-
-NO_END = (1 << 31) - 1
+from engine.memory.snapshot import Snapshot
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,9 @@ class Memory:
         self.pools = [PagePool(shape, ids, n_pages, *kinds) for shape, ids in shapes.items()]
         self.spare = n_seq_max
         self.lists = [[PageList(pool) for pool in self.pools] for _ in range(n_seq_max + 1)]
+        self.snapshots: list[Snapshot] = []
+        self.given_up: deque[Snapshot] = deque()  # by any thread, for this memory's to let go
+        self.lock = threading.Lock()
 
     # ---- the operations of a server
 
@@ -142,12 +147,47 @@ class Memory:
         widest = max(lists, key=lambda one: one.n_cells)
         return widest.tokens().tolist()
 
+    def snapshot(
+        self, seq_id: int, fingerprint: Mapping[str, str] = MappingProxyType({})
+    ) -> Snapshot:
+        """Hold what a sequence remembers now, by reference: no byte of K or V is copied.
+
+        No cell of it may wait for a shift. `fingerprint` goes into the files written from it.
+        """
+        self._let_go()
+        lists = self.lists[self._checked(seq_id)]
+        if any(one.pool.shifted.intersection(one.pages.tolist()) for one in lists):
+            raise InternalError("A sequence was to be kept while cells wait for their shift.")
+        held = [PageList(pool) for pool in self.pools]
+        for one, other in zip(held, lists, strict=True):
+            one.share(other, 0, NO_END)
+        tokens = np.array(self.tokens(seq_id), np.int32)
+        self.snapshots.append(Snapshot(self, tokens, held, fingerprint))
+        return self.snapshots[-1]
+
+    def restore(self, snapshot: Snapshot, seq_id: int) -> None:
+        """Let a sequence remember what a snapshot holds, by sharing its pages."""
+        if not snapshot.is_held or snapshot not in self.snapshots:
+            raise InternalError("A snapshot was restored that this memory does not hold.")
+        self.seq_rm(self._checked(seq_id), 0, NO_END)
+        for one, other in zip(self.lists[seq_id], snapshot.lists, strict=True):
+            one.share(other, 0, NO_END)
+
+    def _let_go(self) -> None:
+        """Give back the pages of the snapshots that have been released."""
+        while self.given_up:
+            snapshot = self.given_up.popleft()
+            self.snapshots.remove(snapshot)
+            for one in snapshot.lists:
+                one.remove(0, NO_END)
+
     def clear(self) -> None:
-        """Forget everything."""
+        """Forget everything but the snapshots."""
         self.seq_rm(-1)
 
     def stats(self) -> dict[str, int]:
         """Return pages used, shared and free, and the bytes of the used ones and of all."""
+        self._let_go()
         used = [int(np.count_nonzero(pool.references)) for pool in self.pools]
         shared = sum(int(np.count_nonzero(pool.references > 1)) for pool in self.pools)
         return {
@@ -163,11 +203,13 @@ class Memory:
 
     def check_integrity(self) -> None:
         """Prove that references, lists and cells agree; raises InternalError otherwise."""
+        self._let_go()
+        held = [list(snapshot.lists) for snapshot in self.snapshots]
         for i, pool in enumerate(self.pools):
-            listed = np.concatenate([lists[i].pages for lists in self.lists])
-            pool.check_integrity(listed)
-            for lists in self.lists:
-                lists[i].check_integrity()
+            lists = [each[i] for each in (*self.lists, *held)]
+            pool.check_integrity(np.concatenate([one.pages for one in lists]))
+            for one in lists:
+                one.check_integrity()
 
     # ---- what the runtime asks
 
@@ -248,6 +290,7 @@ class Memory:
         return seq_id
 
     def _check_room(self, needed: Sequence[int]) -> None:
+        self._let_go()
         for pool, n in zip(self.pools, needed, strict=False):
             if n > pool.n_free:
                 raise ContextFullError(

@@ -16,6 +16,7 @@ from engine.memory.page_pool import EMPTY, PagePool
 from engine.native.buffers import address
 
 Positions = NDArray[np.int32]
+NO_END = (1 << 31) - 1
 
 
 class PageList:

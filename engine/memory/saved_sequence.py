@@ -1,69 +1,104 @@
 """One sequence of a memory to a file and back: its tokens, positions, and pages of K and V."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.compute.cpu.signatures import PAGE_CELLS
 from engine.errors import StateFileError
-from engine.memory.memory import NO_END, Memory
-from engine.memory.page_list import PageList
-from engine.memory.page_pool import EMPTY
+from engine.memory.page_list import NO_END, PageList
+from engine.memory.page_pool import EMPTY, PagePool
 from engine.memory.state_file import Part, State, read_state, write_state
 
+if TYPE_CHECKING:
+    from engine.memory.memory import Memory
+
 FORMAT = "inglenook sequence 1"
+_PIECE_BYTES = 4 << 20
 
 
-def save_sequence(memory: Memory, seq_id: int, path: Path, fingerprint: Mapping[str, str]) -> None:
-    """Write a sequence to a file; `fingerprint` says which model and memory it fits.
+@dataclass(frozen=True)
+class SavedSequence:
+    """A file that has been read and found whole and fitting; its arrays are mapped, not read."""
 
-    No cell may wait for a shift. Raises MachineError if the file cannot be stored.
+    tokens: NDArray[np.int32]
+    state: State
+
+
+def write_sequence(
+    path: Path,
+    fingerprint: Mapping[str, str],
+    tokens: NDArray[np.int32],
+    lists: Sequence[PageList],
+) -> None:
+    """Write what lists of pages hold; `fingerprint` says which model and memory it fits.
+
+    Nobody may change the lists or their pages meanwhile, and no cell may wait for a shift.
+    Raises MachineError if the file cannot be stored.
     """
-    lists = memory.lists[seq_id]
-    tokens = np.array(memory.tokens(seq_id), np.int32)
-    parts = [Part("tokens", "I32", tokens.shape, lambda: tokens)]
+    parts = [Part("tokens", "I32", tokens.shape, lambda: [tokens])]
     for i, one in enumerate(lists):
-        shape = (one.n_pages, PAGE_CELLS)
-        parts.append(Part(f"pool.{i}.positions", "I32", shape, one.visible))
-        for name, array in _layers(one):
-            pages = one.pages
+        shown = one.visible()
+        parts.append(Part(f"pool.{i}.positions", "I32", shown.shape, lambda a=shown: [a]))  # type: ignore[misc]
+        for name, array in _layers(one.pool):
             shape = (one.n_pages, array.shape[1])
-            parts.append(Part(name, "U8", shape, lambda a=array, p=pages: a[p]))  # type: ignore[misc]
+            pieces = lambda a=array, p=one.pages: _stretches(a, p)  # noqa: E731
+            parts.append(Part(name, "U8", shape, pieces))
     write_state(path, {"format": FORMAT, **fingerprint}, parts)
 
 
-def restore_sequence(
-    memory: Memory, seq_id: int, path: Path, fingerprint: Mapping[str, str], n_vocab: int
-) -> list[int]:
-    """Replace a sequence by a saved one and return its tokens.
+def _stretches(array: NDArray[np.uint8], pages: NDArray[np.int32]) -> Iterator[NDArray[np.uint8]]:
+    """Yield the rows of some pages in order: neighbours together, without a copy."""
+    most = max(1, _PIECE_BYTES // max(1, array.shape[1]))
+    start = 0
+    for at in [*(np.flatnonzero(np.diff(pages) != 1) + 1).tolist(), len(pages)]:
+        while start < at:
+            end = min(at, start + most)
+            yield array[pages[start] : pages[start] + end - start]
+            start = end
 
-    Raises StateFileError, the memory unchanged, for a file that is damaged, that another model or
-    another kind of memory wrote, or that does not fit.
+
+def read_sequence(
+    path: Path, fingerprint: Mapping[str, str], pools: Sequence[PagePool], n_vocab: int
+) -> SavedSequence:
+    """Read a file and hold it against itself, its checksum, the model and the kind of memory.
+
+    Changes nothing. Raises StateFileError with the reason if it does not fit.
     """
     state = read_state(path)
     _check_fingerprint(state, {"format": FORMAT, **fingerprint})
     tokens = _array(state, "tokens", np.int32, 1)
     if len(tokens) and not 0 <= int(tokens.min()) <= int(tokens.max()) < n_vocab:
         raise StateFileError("The saved memory names tokens that the model does not have.")
-    lists = memory.lists[seq_id]
-    for i, one in enumerate(lists):
+    for i, pool in enumerate(pools):
         _check_positions(_array(state, f"pool.{i}.positions", np.int32, 2), len(tokens))
-        _check_layers(state, one, len(state.arrays[f"pool.{i}.positions"]))
+        _check_layers(state, pool, len(state.arrays[f"pool.{i}.positions"]))
+    return SavedSequence(np.array(tokens), state)
+
+
+def restore_sequence(memory: "Memory", seq_id: int, saved: SavedSequence) -> None:
+    """Replace a sequence by a saved one.
+
+    Raises StateFileError, the memory unchanged, if it does not fit beside the other sequences.
+    """
+    state, tokens = saved.state, saved.tokens
+    lists = memory.lists[seq_id]
     _check_room(memory, seq_id, len(tokens), state)
     memory.seq_rm(seq_id, 0, NO_END)
     for i, one in enumerate(lists):
         ids = one.adopt(state.arrays[f"pool.{i}.positions"], tokens)
-        for name, array in _layers(one):
+        for name, array in _layers(one.pool):
             array[ids] = state.arrays[name]
-    return tokens.tolist()
 
 
-def _layers(one: PageList) -> list[tuple[str, NDArray[np.uint8]]]:
-    """Return the K and V of every layer of a list's pool, by their names in the file."""
+def _layers(pool: PagePool) -> list[tuple[str, NDArray[np.uint8]]]:
+    """Return the K and V of every layer of a pool, by their names in the file."""
     named = []
-    for layer, k, v in zip(one.pool.layer_ids, one.pool.k, one.pool.v, strict=True):
+    for layer, k, v in zip(pool.layer_ids, pool.k, pool.v, strict=True):
         named += [(f"layer.{layer}.k", k), (f"layer.{layer}.v", v)]
     return named
 
@@ -95,14 +130,14 @@ def _check_positions(positions: NDArray[np.int32], n_tokens: int) -> None:
         raise StateFileError("The saved memory is damaged: its positions are in disorder.")
 
 
-def _check_layers(state: State, one: PageList, n_pages: int) -> None:
-    for name, array in _layers(one):
+def _check_layers(state: State, pool: PagePool, n_pages: int) -> None:
+    for name, array in _layers(pool):
         stored = _array(state, name, np.uint8, 2)
         if stored.shape != (n_pages, array.shape[1]):
             raise StateFileError(f"The saved memory is damaged: “{name}” has another shape.")
 
 
-def _check_room(memory: Memory, seq_id: int, n_tokens: int, state: State) -> None:
+def _check_room(memory: "Memory", seq_id: int, n_tokens: int, state: State) -> None:
     """Refuse what would not fit even after the sequence has given its own pages up."""
     for i, one in enumerate(memory.lists[seq_id]):
         own = int(np.count_nonzero(one.pool.references[one.pages] == 1))

@@ -12,7 +12,7 @@ import os
 import stat
 import struct
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -31,12 +31,12 @@ _HASH_BYTES = 1 << 24
 
 @dataclass(frozen=True)
 class Part:
-    """One array to write; `read` is asked for it when its turn comes, so one is held at a time."""
+    """One array to write, as the pieces that it is made of: they are asked for in its turn."""
 
     name: str
     dtype: str
     shape: tuple[int, ...]
-    read: Callable[[], NDArray]
+    pieces: Callable[[], Iterable[NDArray]]
 
     @property
     def n_bytes(self) -> int:
@@ -55,10 +55,11 @@ def write_state(path: Path, metadata: Mapping[str, str], parts: Sequence[Part]) 
             file.write(struct.pack("<Q", len(header)) + header)
             digest = hashlib.sha256()
             for part in parts:
-                array = np.ascontiguousarray(part.read(), DTYPES[part.dtype])
-                content = array.reshape(-1).view(np.uint8).data
-                digest.update(content)
-                file.write(content)
+                for piece in part.pieces():
+                    array = np.ascontiguousarray(piece, DTYPES[part.dtype])
+                    content = array.reshape(-1).view(np.uint8).data
+                    digest.update(content)
+                    file.write(content)
             file.seek(8 + header.index(_NO_SUM.encode()))
             file.write(digest.hexdigest().encode())
     except OSError as error:

@@ -16,7 +16,14 @@ from engine.compute.cpu.signatures import MULTI_ROWS, PAGE_CELLS
 from engine.compute.cpu.team import Team
 from engine.compute.cpu.workspace import LayerPages, Workspace
 from engine.errors import InternalError, MachineError, RequestError
-from engine.memory import Memory, Placement, restore_sequence, save_sequence
+from engine.memory import (
+    Memory,
+    Placement,
+    SavedSequence,
+    Snapshot,
+    read_sequence,
+    restore_sequence,
+)
 from engine.models import kv_layers
 from engine.native.buffers import address
 from engine.params import ContextParams
@@ -173,6 +180,61 @@ class Context:
             self._team.run(tape.ops, self.n_threads_batch)
             pool.settle_shifts()
 
+    # ---- what is kept of a sequence
+
+    def snapshot_sequence(self, seq_id: int) -> Snapshot:
+        """Hold what a sequence remembers now: see `engine.memory`. No byte of K or V is copied.
+
+        Raises RequestError for an unknown sequence.
+        """
+        self.memory.seq_pos_max(seq_id)
+        self._settle_shifts()
+        return self.memory.snapshot(seq_id, self._fingerprint)
+
+    def restore_snapshot(self, snapshot: Snapshot, seq_id: int) -> list[int]:
+        """Let a sequence remember what a snapshot of this context holds; return its tokens.
+
+        The pages are shared, no byte is copied. Raises RequestError for an unknown sequence,
+        InternalError for a snapshot that was released.
+        """
+        self.memory.restore(snapshot, seq_id)
+        return snapshot.tokens.tolist()
+
+    def save_sequence(self, seq_id: int, path: str | os.PathLike[str]) -> None:
+        """Write what a sequence remembers to a file, in one step; an older file is replaced.
+
+        Raises RequestError for an unknown sequence, MachineError if it cannot be stored.
+        """
+        snapshot = self.snapshot_sequence(seq_id)
+        try:
+            snapshot.write(path)
+        finally:
+            snapshot.release()
+
+    def read_saved(self, path: str | os.PathLike[str]) -> SavedSequence:
+        """Read a saved sequence and hold it against this context; any thread may.
+
+        Raises StateFileError with the reason for a file that is missing, damaged or foreign.
+        """
+        return read_sequence(Path(path), self._fingerprint, self.memory.pools, self.n_vocab)
+
+    def restore_saved(self, saved: SavedSequence, seq_id: int) -> list[int]:
+        """Let a sequence remember what was read from a file; return its tokens.
+
+        Raises StateFileError, the context unchanged, if it does not fit beside the others.
+        """
+        self.memory.seq_pos_max(seq_id)
+        restore_sequence(self.memory, seq_id, saved)
+        return saved.tokens.tolist()
+
+    def restore_sequence(self, seq_id: int, path: str | os.PathLike[str]) -> list[int]:
+        """Let a sequence remember what a file holds; return its tokens.
+
+        Raises StateFileError with the reason for a file that is damaged, foreign or too long; then
+        the context is unchanged.
+        """
+        return self.restore_saved(self.read_saved(path), seq_id)
+
     # ---- life
 
     @contextlib.contextmanager
@@ -184,27 +246,9 @@ class Context:
     def abort(self) -> None:
         """Stop the decode in progress; it raises RequestError and its batch is forgotten.
 
-        The only call that another thread may make.
+        Another thread may call it.
         """
         self._team.abort()
-
-    def save_sequence(self, seq_id: int, path: str | os.PathLike[str]) -> None:
-        """Write what a sequence remembers to a file, in one step; an older file is replaced.
-
-        Raises RequestError for an unknown sequence, MachineError if it cannot be stored.
-        """
-        self.memory.seq_pos_max(seq_id)
-        self._settle_shifts()
-        save_sequence(self.memory, seq_id, Path(path), self._fingerprint)
-
-    def restore_sequence(self, seq_id: int, path: str | os.PathLike[str]) -> list[int]:
-        """Let a sequence remember what a file holds; return its tokens.
-
-        Raises StateFileError with the reason for a file that is damaged, foreign or too long; then
-        the context is unchanged.
-        """
-        self.memory.seq_pos_max(seq_id)
-        return restore_sequence(self.memory, seq_id, Path(path), self._fingerprint, self.n_vocab)
 
     def close(self) -> None:
         """Join the team and give the memory back; closing again does nothing."""

@@ -119,7 +119,7 @@ def rewrite(path, change):
     metadata = {k: v for k, v in state.metadata.items() if k != "checksum"}
     change(arrays, metadata)
     names = {np.dtype(np.int32): "I32", np.dtype(np.uint8): "U8"}
-    parts = [Part(n, names[a.dtype], a.shape, lambda a=a: a) for n, a in arrays.items()]
+    parts = [Part(n, names[a.dtype], a.shape, lambda a=a: [a]) for n, a in arrays.items()]
     write_state(path, metadata, parts)
 
 

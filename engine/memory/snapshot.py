@@ -1,0 +1,75 @@
+"""Snapshot: what a sequence remembered at one moment, its pages held by reference."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.errors import InternalError
+from engine.memory.page_list import PageList
+from engine.memory.saved_sequence import write_sequence
+
+if TYPE_CHECKING:
+    from engine.memory.memory import Memory
+
+
+class Snapshot:
+    """The pages of a sequence as they were; whoever writes into one of them copies it first.
+
+    Made by the thread that owns the memory, in time that does not depend on the pages' bytes.
+    Everything here may be called from any thread. It keeps its pages from being used for anything
+    else until it is released.
+    """
+
+    def __init__(
+        self,
+        memory: "Memory",
+        tokens: NDArray[np.int32],
+        lists: Sequence[PageList],
+        fingerprint: Mapping[str, str],
+    ) -> None:
+        self._memory = memory
+        self._fingerprint = dict(fingerprint)
+        self._n_writers = 0
+        self._is_wanted = True
+        self.tokens = tokens
+        self.lists = tuple(lists)
+        self.pos_min = max(one.pos_min for one in lists)
+        self.pos_max = lists[0].pos_max
+        self.n_bytes = sum(one.n_pages * one.pool.page_bytes for one in lists)
+        self.n_cells = lists[0].n_cells
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the pages are still held: until then it can be written and restored."""
+        return self._is_wanted
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the pages to a file, in one step; an older file is replaced.
+
+        Raises MachineError if it cannot be stored, InternalError after `release`.
+        """
+        with self._memory.lock:
+            if not self._is_wanted:
+                raise InternalError("A snapshot was written after it had been released.")
+            self._n_writers += 1
+        try:
+            write_sequence(Path(path), self._fingerprint, self.tokens, self.lists)
+        finally:
+            with self._memory.lock:
+                self._n_writers -= 1
+                self._give_up()
+
+    def release(self) -> None:
+        """Let the pages go, as soon as no `write` reads them; releasing again does nothing."""
+        with self._memory.lock:
+            if self._is_wanted:
+                self._is_wanted = False
+                self._give_up()
+
+    def _give_up(self) -> None:
+        if not self._is_wanted and not self._n_writers:
+            self._memory.given_up.append(self)
