@@ -11,6 +11,8 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
 
+from engine.native.pipeline import KernelPipeline
+
 # Options of every kernel and callee. Never full fast-math: it cancels (x + M) - M in exp.
 OPTIONS = dict(
     fastmath={"contract", "nsz"},
@@ -20,6 +22,7 @@ OPTIONS = dict(
     no_cpython_wrapper=True,
     no_cfunc_wrapper=True,
     _nrt=False,
+    pipeline_class=KernelPipeline,
 )
 
 
