@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from engine.client.client import EngineClient as EngineClient
     from engine.client.fake import FakeClient as FakeClient
     from engine.client.handle import CompletionHandle as CompletionHandle
+    from engine.client.machine import cpu_level as cpu_level
     from engine.errors import ContextFullError as ContextFullError
     from engine.errors import EngineError as EngineError
     from engine.errors import GrammarError as GrammarError
@@ -73,6 +74,7 @@ _HOME = {
     "Timings": "engine.server.events",
     "TokenProb": "engine.server.events",
     "UnsupportedModelError": "engine.errors",
+    "cpu_level": "engine.client.machine",
     "piece_paths": "engine.gguf.split",
     "read_model_info": "engine.runtime",
 }

@@ -112,7 +112,7 @@ class EngineClient:
         mailbox = Mailbox(request.n, request.on_event)
         task = Task(TaskKind.COMPLETION, next(self._ids), request.id_slot, request, mailbox)
         self._loop.post(task)
-        return CompletionHandle(request, mailbox, lambda: self._loop.hear(mailbox))
+        return CompletionHandle(request, mailbox, lambda: self._loop.hear(mailbox), task.id)
 
     def tokenize(self, text: str) -> list[int]:
         """Return the token ids of a plain text, without a beginning token; waits for the load."""

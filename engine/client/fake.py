@@ -10,14 +10,16 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from engine.client.handle import CompletionHandle
-from engine.errors import EngineError, InternalError
+from engine.errors import EngineError, InternalError, RequestError, StateFileError
 from engine.params import CompletionRequest
 from engine.server.events import Event, Failed, Finished, PromptProgress, TextDelta, Timings
 from engine.server.mailbox import Mailbox
 from engine.server.metrics import Metrics, SlotStatus
+from engine.server.slot_files import SlotFile
 
 REPLY = "This is a **scripted** answer.\n\nIt streams like a real one, word by word."
 PIECE = re.compile(r"\s*\S{1,6}|\s+")
@@ -58,6 +60,7 @@ class FakeClient:
         self._n_slots = n_slots
         self._waiting: deque[_Answer] = deque()
         self._slots: list[_Answer | None] = [None] * n_slots
+        self._kept = [0] * n_slots  # tokens that an idle slot remembers
         self._failures: deque[tuple[EngineError, int]] = deque()
         self._n_steps = 0  # granted by advance()
         self._changed = threading.Condition()
@@ -101,15 +104,42 @@ class FakeClient:
                 failure = self._failures.popleft() if self._failures else None
                 self._waiting.append(_Answer(self, request, mailbox, index, failure))
             self._changed.notify_all()
-        return CompletionHandle(request, mailbox, self._wake)
+            id_task = len(self.requests)
+        return CompletionHandle(request, mailbox, self._wake, id_task)
 
     def slots(self) -> list[SlotStatus]:
         """Return the state of every slot."""
-        idle = SlotStatus(id=-1, state="idle", n_ctx=self.n_ctx, id_task=-1, n_tokens=0)
         return [
-            answer.status(i) if answer else SlotStatus(**{**vars(idle), "id": i})
+            answer.status(i) if answer else SlotStatus(i, "idle", self.n_ctx, -1, self._kept[i])
             for i, answer in enumerate(self._slots)
         ]
+
+    def save_slot(self, id_slot: int, path: Any) -> SlotFile:
+        """Write how many tokens an idle slot remembers; raises RequestError for one that is not."""
+        n_tokens = self._kept[self._idle(id_slot)]
+        Path(path).write_text(str(n_tokens), encoding="ascii")
+        return SlotFile(id_slot, str(path), n_tokens, 1.0)
+
+    def restore_slot(self, id_slot: int, path: Any) -> SlotFile:
+        """Read what `save_slot` wrote; raises StateFileError, nothing changed, for another file."""
+        slot = self._idle(id_slot)
+        try:
+            n_tokens = int(Path(path).read_text(encoding="ascii"))
+        except (OSError, ValueError) as error:
+            raise StateFileError(f"“{Path(path).name}” is no saved memory: {error}") from error
+        self._kept[slot] = n_tokens
+        return SlotFile(id_slot, str(path), n_tokens, 1.0)
+
+    def erase_slot(self, id_slot: int) -> SlotFile:
+        """Forget what an idle slot remembers."""
+        slot = self._idle(id_slot)
+        n_tokens, self._kept[slot] = self._kept[slot], 0
+        return SlotFile(id_slot, "", n_tokens, 1.0)
+
+    def _idle(self, id_slot: int) -> int:
+        if not 0 <= id_slot < self._n_slots or self._slots[id_slot]:
+            raise RequestError(f"There is no idle slot {id_slot}.")
+        return id_slot
 
     def metrics(self) -> Metrics:
         """Return how many requests run and wait."""
@@ -159,6 +189,7 @@ class FakeClient:
             may_move = self.tokens_per_second > 0 or self._n_steps > 0
             for i, answer in enumerate(self._slots):
                 if answer and (may_move or answer.is_given_up) and not answer.step():
+                    self._kept[i] = answer.status(i).n_tokens
                     self._slots[i] = None
             with self._changed:
                 self._n_steps = max(0, self._n_steps - 1)
@@ -182,6 +213,7 @@ class FakeClient:
             for i, answer in enumerate(self._slots):
                 if answer is None and self._waiting:
                     self._slots[i] = self._waiting.popleft()
+                    self._slots[i].id_slot = i  # type: ignore[union-attr]
         for answer in given_up:
             answer.end()
         return not self._is_closed
@@ -210,7 +242,7 @@ class _Answer:
     ) -> None:
         self.request, self.mailbox, self.index = request, mailbox, index
         self.failure = failure
-        self.id_task = len(client.requests)
+        self.id_task, self.id_slot = len(client.requests), -1
         self.n_ctx, self.n_prompt, self.n_cached = client.n_ctx, client.n_prompt, client.n_cached
         self.n_read = 0
         self.text = ""
@@ -293,4 +325,11 @@ class _Answer:
             n_generated=len(self.tokens),
             generate_ms=(now - self.first_token) * 1000 if self.first_token else 0,
         )
-        return Finished(self.text, stop_type, timings, tokens=self.tokens, index=self.index)
+        return Finished(
+            self.text,
+            stop_type,
+            timings,
+            tokens=self.tokens,
+            id_slot=self.id_slot,
+            index=self.index,
+        )

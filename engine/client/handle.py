@@ -16,14 +16,21 @@ POLL_S = 0.5  # how long a wait may hide Ctrl-C on systems whose locks cannot be
 class CompletionHandle:
     """One submitted request. Dropping the handle of an iterated request cancels it.
 
+    `id_task` is what SlotStatus calls it while it has a slot.
+
     Iterating yields its events up to the last one; several answers (`n`) arrive interleaved, told
     apart by `event.index`. With `on_event` there is nothing to iterate.
     """
 
     def __init__(
-        self, request: CompletionRequest, mailbox: Mailbox, wake: Callable[[], None]
+        self,
+        request: CompletionRequest,
+        mailbox: Mailbox,
+        wake: Callable[[], None],
+        id_task: int = -1,
     ) -> None:
         self.request = request
+        self.id_task = id_task
         self._mailbox = mailbox
         self._wake = wake
         if request.on_event is None:

@@ -19,6 +19,15 @@ from engine.models import (
 from engine.native.units import MATMUL_TYPES
 
 MATRIX_TYPES = tuple(name.upper() for name in MATMUL_TYPES)
+# What a file says its quantization is, by the number under “general.file_type”.
+FILE_TYPES = {
+    **{0: "F32", 1: "F16", 2: "Q4_0", 3: "Q4_1", 7: "Q8_0", 8: "Q5_0", 9: "Q5_1", 10: "Q2_K"},
+    **{11: "Q3_K_S", 12: "Q3_K_M", 13: "Q3_K_L", 14: "Q4_K_S", 15: "Q4_K_M", 16: "Q5_K_S"},
+    **{17: "Q5_K_M", 18: "Q6_K", 19: "IQ2_XXS", 20: "IQ2_XS", 21: "Q2_K_S", 22: "IQ3_XS"},
+    **{23: "IQ3_XXS", 24: "IQ1_S", 25: "IQ4_NL", 26: "IQ3_S", 27: "IQ3_M", 28: "IQ2_S"},
+    **{29: "IQ2_M", 30: "IQ4_XS", 31: "IQ1_M", 32: "BF16", 36: "TQ1_0", 37: "TQ2_0"},
+    38: "MXFP4",
+}
 
 
 @dataclass(frozen=True)
@@ -35,6 +44,7 @@ class ModelInfo:
     quantizations: dict[str, int]
     size_bytes: int
     chat_template: str | None
+    file_type: str = ""  # as people name the quantization, Q4_K_M; "" when the file is silent
 
 
 @dataclass(frozen=True)
@@ -91,6 +101,7 @@ def _check_vocabulary(file: GGUF, n_vocab: int) -> None:
 def _info(file: GGUF, hparams: HParams) -> ModelInfo:
     template = file.metadata.get("tokenizer.chat_template")
     name = file.metadata.get("general.name")
+    file_type = file.metadata.get("general.file_type")
     return ModelInfo(
         arch=hparams.arch,
         name=name if isinstance(name, str) else "",
@@ -102,4 +113,5 @@ def _info(file: GGUF, hparams: HParams) -> ModelInfo:
         quantizations=file.quantizations,
         size_bytes=file.size_bytes,
         chat_template=template if isinstance(template, str) else None,
+        file_type=FILE_TYPES.get(file_type, "") if isinstance(file_type, int) else "",
     )
