@@ -7,23 +7,12 @@ empty one shares the pages of the common prefix instead, so the other conversati
 from collections.abc import Sequence
 from typing import Any
 
+from engine.server.prefix_tree import common_prefix
 from engine.server.shift import move_pieces
 from engine.server.slot import Slot
 
 MIN_SIMILARITY = 0.1  # share of the new prompt that a slot must already hold to be chosen for it
 MIN_KEPT = 0.5  # share of its own memory that it must keep
-PIECE = 256
-
-
-def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
-    """Return how many first tokens two sequences share."""
-    n_max, n = min(len(a), len(b)), 0
-    while n < n_max and list(a[n : n + PIECE]) == list(b[n : n + PIECE]):
-        n += PIECE
-    n = min(n, n_max)
-    while n < n_max and a[n] == b[n]:
-        n += 1
-    return n
 
 
 def find_slot(slots: Sequence[Slot], id_slot: int, prompt: Sequence[int]) -> Slot | None:
