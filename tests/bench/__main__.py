@@ -10,7 +10,6 @@ import json
 import statistics
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 from tests.make.models import folder
@@ -41,18 +40,22 @@ def main() -> None:
     print(COLUMNS.format("", "prompt", "theirs", "ratio", "asked", "gener.", "theirs", "ratio",
                          "asked", "memory", "load"))  # fmt: skip
     for name in options.models.split(","):
-        with tempfile.TemporaryDirectory() as scratch:
-            print_row(name, model_file(name, Path(scratch)), options)
+        print_row(name, model_file(name), options)
 
 
-def model_file(name: str, scratch: Path) -> Path:
-    """Return a test model's file, or write the synthetic one that `name` describes."""
+def model_file(name: str) -> Path:
+    """Return a test model's file, or the synthetic one that `name` describes, written once."""
     if ":" not in name:
         return folder() / f"{name}.gguf"
-    path = scratch / (name.replace(":", "-") + ".gguf")
-    subprocess.check_call(
-        [sys.executable, "-m", "engine", "bench", "--synthetic", name, "--write", path], cwd=ROOT
-    )
+    path = folder() / "synthetic" / (name.replace(":", "-") + ".gguf")
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(".part")
+        subprocess.check_call(
+            [sys.executable, "-m", "engine", "bench", "--synthetic", name, "--write", part],
+            cwd=ROOT,
+        )
+        part.replace(path)
     return path
 
 
