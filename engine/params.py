@@ -156,6 +156,7 @@ class ContextParams(_Options):
     n_threads_batch: int | None = _number(None, int, 1, 1024)
     type_k: str = "f16"
     type_v: str = "f16"
+    cache_ram: int = _number(0, int, 0, MAX_INT)  # MiB for snapshots beside the n_ctx tokens
     embeddings: bool = False
 
     def __post_init__(self) -> None:

@@ -23,8 +23,9 @@ A file comes back in two steps as well:
 """
 
 from engine.memory.kv_layout import KV_TYPES, KVLayer
-from engine.memory.memory import Memory, Placement, Segment
+from engine.memory.memory import Memory
 from engine.memory.page_pool import PagePool
+from engine.memory.placement import Placement, Segment
 from engine.memory.saved_sequence import SavedSequence, read_sequence, restore_sequence
 from engine.memory.snapshot import Snapshot
 

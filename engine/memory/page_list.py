@@ -56,6 +56,11 @@ class PageList:
             shown[-1, self.tail :] = EMPTY
         return shown
 
+    def in_order(self) -> Positions:
+        """Return the positions of the list's cells, rising: int32[n_cells]."""
+        shown = self.visible()
+        return shown[shown != EMPTY]
+
     def tokens(self) -> Positions:
         """Return the tokens of the list's cells, in the order of their positions."""
         return self.pool.tokens[self.pages][self.visible() != EMPTY]
@@ -135,13 +140,37 @@ class PageList:
             self.n_passed -= 1
         return self.n_passed
 
+    def forget_before(self, pos: int) -> None:
+        """Give up the pages at the front whose cells all lie before `pos`."""
+        n, shown = 0, self.pool.positions
+        while n < self.n_pages - 1 and shown[self._pages[n]].max() < pos:
+            self.n_cells -= int(np.count_nonzero(shown[self._pages[n]] != EMPTY))
+            self.pool.release(int(self._pages[n]))
+            n += 1
+        if n:
+            self.n_pages -= n
+            self._pages[: self.n_pages] = self._pages[n : n + self.n_pages].copy()
+            self.n_passed = max(0, self.n_passed - n)
+            first = shown[self._pages[0]]
+            self.pos_min = int(first[first != EMPTY][0])
+
     # ---- the operations on a range [p0, p1)
 
     def count_copies(self, p0: int, p1: int) -> int:
-        """Return how many free pages an operation on [p0, p1) may take."""
+        """Return how many free pages it takes to move the cells in [p0, p1)."""
         shown = self.visible()
         touched = ((shown >= p0) & (shown < p1)).any(axis=1)
         return int(np.count_nonzero(self.pool.references[self.pages[touched]] > 1))
+
+    def count_pages_to_remove(self, p0: int, p1: int) -> int:
+        """Return how many free pages it takes to remove [p0, p1): negative when it frees some."""
+        shown = self.visible()
+        gone = (shown >= p0) & (shown < p1)
+        kept = ((shown != EMPTY) & ~gone).any(axis=1)
+        references = self.pool.references[self.pages]
+        freed = np.count_nonzero(~kept & (references == 1))
+        copied = np.count_nonzero(kept & gone.any(axis=1) & (references > 1))
+        return int(copied - freed)
 
     def remove(self, p0: int, p1: int) -> None:
         """Empty the cells in [p0, p1): nothing is copied when they are the end of the list."""

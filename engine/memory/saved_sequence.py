@@ -17,7 +17,7 @@ from engine.memory.state_file import Part, State, read_state, write_state
 if TYPE_CHECKING:
     from engine.memory.memory import Memory
 
-FORMAT = "inglenook sequence 1"
+FORMAT = "inglenook sequence 2"
 _PIECE_BYTES = 4 << 20
 
 
@@ -74,8 +74,11 @@ def read_sequence(
     tokens = _array(state, "tokens", np.int32, 1)
     if len(tokens) and not 0 <= int(tokens.min()) <= int(tokens.max()) < n_vocab:
         raise StateFileError("The saved memory names tokens that the model does not have.")
+    whole = _check_positions(state, 0)
+    if len(whole) != len(tokens):
+        raise StateFileError("The saved memory is damaged: its tokens and positions differ.")
     for i, pool in enumerate(pools):
-        _check_positions(_array(state, f"pool.{i}.positions", np.int32, 2), len(tokens))
+        _check_window(whole, _check_positions(state, i), pool.shape.window)
         _check_layers(state, pool, len(state.arrays[f"pool.{i}.positions"]))
     return SavedSequence(np.array(tokens), state)
 
@@ -90,7 +93,8 @@ def restore_sequence(memory: "Memory", seq_id: int, saved: SavedSequence) -> Non
     _check_room(memory, seq_id, len(tokens), state)
     memory.seq_rm(seq_id, 0, NO_END)
     for i, one in enumerate(lists):
-        ids = one.adopt(state.arrays[f"pool.{i}.positions"], tokens)
+        positions = state.arrays[f"pool.{i}.positions"]
+        ids = one.adopt(positions, tokens[len(tokens) - np.count_nonzero(positions != EMPTY) :])
         for name, array in _layers(one.pool):
             array[ids] = state.arrays[name]
 
@@ -120,14 +124,23 @@ def _array(state: State, name: str, dtype: type, n_dims: int) -> NDArray:
     return array
 
 
-def _check_positions(positions: NDArray[np.int32], n_tokens: int) -> None:
-    used = positions[positions != EMPTY] if positions.shape[1] == PAGE_CELLS else None
-    is_good = used is not None and len(used) == n_tokens
-    if used is not None and is_good and n_tokens:
-        rises = bool((np.diff(used) >= 0).all() and used[0] >= 0 and used[-1] < NO_END)
-        is_good = rises and bool((positions != EMPTY).any(axis=1).all())
-    if not is_good or (n_tokens == 0 and len(positions)):
-        raise StateFileError("The saved memory is damaged: its positions are in disorder.")
+def _check_positions(state: State, i: int) -> NDArray[np.int32]:
+    """Return the positions of a pool's cells, in order."""
+    positions = _array(state, f"pool.{i}.positions", np.int32, 2)
+    if positions.shape[1] == PAGE_CELLS:
+        used = positions[positions != EMPTY]
+        has_cells = bool((positions != EMPTY).any(axis=1).all())
+        if has_cells and (np.diff(used) >= 0).all() and (used >= 0).all() and (used < NO_END).all():
+            return used
+    raise StateFileError("The saved memory is damaged: its positions are in disorder.")
+
+
+def _check_window(whole: NDArray[np.int32], shown: NDArray[np.int32], window: int) -> None:
+    """Hold the cells of a pool against those of the whole sequence, of which it has the last."""
+    n_lost = len(whole) - len(shown)
+    is_good = n_lost >= 0 and np.array_equal(whole[n_lost:], shown)
+    if not is_good or (n_lost and (not window or whole[n_lost - 1] > whole[-1] + 1 - window)):
+        raise StateFileError("The saved memory is damaged: its layers remember different cells.")
 
 
 def _check_layers(state: State, pool: PagePool, n_pages: int) -> None:

@@ -1,6 +1,6 @@
 """Batch: the tokens of one decode, checked, and ordered so that a sequence is in one stretch."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -27,6 +27,25 @@ class Batch:
     segments: tuple[Segment, ...]
     outputs: Ints
     order: NDArray[np.int64] | None
+
+    def pieces(self, n_max: int) -> Iterator[tuple["Batch", slice]]:
+        """Yield the batch in pieces of at most n_max rows, and the outputs that each one has."""
+        if len(self.tokens) <= n_max:
+            yield self, slice(0, len(self.outputs))
+            return
+        for start in range(0, len(self.tokens), n_max):
+            end = min(start + n_max, len(self.tokens))
+            first, last = np.searchsorted(self.outputs, (start, end)).tolist()
+            segments = tuple(
+                Segment(
+                    one.seq_id, max(one.first_row, start) - start, min(one.end_row, end) - start
+                )
+                for one in self.segments
+                if one.first_row < end and one.end_row > start
+            )
+            rows, outputs = slice(start, end), self.outputs[first:last] - start
+            piece = Batch(self.tokens[rows], self.positions[rows], segments, outputs, None)
+            yield piece, slice(first, last)
 
 
 def make_batch(

@@ -51,7 +51,14 @@ class Context:
         self.n_threads_batch = params.n_threads_batch or self.n_threads
         self._layers = model.layers_for(self.n_ctx)
         kv = (params.type_k, params.type_v)
-        self.memory = Memory(kv_layers(self._layers), self.n_ctx, params.n_seq_max, *kv)
+        self.memory = Memory(
+            kv_layers(self._layers),
+            self.n_ctx,
+            params.n_seq_max,
+            *kv,
+            n_batch=self.n_batch,
+            snapshot_bytes=params.cache_ram << 20,
+        )
         graph = model.graph_for(self._layers)
         n_threads = max(self.n_threads, self.n_threads_batch)
         try:
@@ -126,22 +133,49 @@ class Context:
         return pool_rows(rows, pooling)
 
     def _run(self, batch: Batch, tapes: Tapes, width: int) -> NDArray[np.float32]:
-        """Place the rows of a batch and compute the wanted ones: [n_outputs, width]."""
+        """Remember the rows of a batch and compute the wanted ones: [n_outputs, width]."""
         if not self._is_open:
             raise InternalError("This context is closed.")
         self._settle_shifts()
+        self.memory.check_length(batch.segments)
         answer = np.empty((len(batch.outputs), width), np.float32)
+        with self._kept_on_failure(batch):
+            for piece, outputs in batch.pieces(self.n_batch):
+                self._run_piece(piece, tapes, answer[outputs])
+        return answer
+
+    @contextlib.contextmanager
+    def _kept_on_failure(self, batch: Batch) -> Iterator[None]:
+        """Let the sequences of a long batch be as they were if the block fails.
+
+        Windows forget while it is read; a batch of one piece is taken back by itself.
+        """
+        if len(batch.tokens) <= self.n_batch:
+            yield
+            return
+        ids = [one.seq_id for one in batch.segments if one.seq_id != self.memory.spare]
+        before = {seq_id: self.memory.snapshot(seq_id) for seq_id in ids}
+        try:
+            yield
+        except BaseException:
+            for seq_id, snapshot in before.items():
+                self.memory.restore(snapshot, seq_id)
+            raise
+        finally:
+            for snapshot in before.values():
+                snapshot.release()
+
+    def _run_piece(self, batch: Batch, tapes: Tapes, answer: NDArray[np.float32]) -> None:
+        """Place at most n_batch rows and compute the wanted ones into `answer`."""
         placement = self.memory.place(batch.segments, batch.positions, batch.tokens)
         try:
             n = len(batch.tokens)
             for start in range(0, n, self.n_ubatch):
-                self._run_ubatch(
-                    batch, placement, tapes, (start, min(n, start + self.n_ubatch)), answer
-                )
+                bounds = (start, min(n, start + self.n_ubatch))
+                self._run_ubatch(batch, placement, tapes, bounds, answer)
         except BaseException:
             self.memory.take_back(placement)
             raise
-        return answer
 
     def _run_ubatch(
         self,

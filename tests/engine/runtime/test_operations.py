@@ -1,8 +1,11 @@
 """Any mix of decodes and memory operations gives what the plain twin gives after the same ones."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
+from engine.errors import RequestError
 from engine.gguf import GGUF
 from engine.hparams import read_hparams
 from engine.models import build_graph, describe_layers, find_architecture
@@ -84,8 +87,9 @@ def test_operations_in_any_order(pair, seed):
             one_operation(context, twin, random)
             context.memory.check_integrity()
             for seq_id in range(N_SEQUENCES):
-                ends = context.memory.seq_pos_min(seq_id), context.memory.seq_pos_max(seq_id)
-                assert ends == twin.ends(seq_id)
+                low, high = twin.ends(seq_id)
+                assert context.memory.seq_pos_max(seq_id) == high
+                assert low <= context.memory.seq_pos_min(seq_id) <= high
 
 
 def one_operation(context, twin, random):
@@ -96,19 +100,19 @@ def one_operation(context, twin, random):
     kind = random.choice(["decode", "decode", "decode", "remove", "copy", "shift"])
     if kind == "decode" and high < 150:
         decode_both(context, twin, random)
-    elif kind == "remove":
-        memory.seq_rm(seq_id, p0, p1)
+    elif kind == "remove" and memory.seq_rm(seq_id, p0, p1):
         twin.forget(seq_id, p0, p1)
     elif kind == "copy":
         memory.seq_rm(other)
         twin.forget(other, 0, 1 << 30)
-        memory.seq_cp(seq_id, other, 0, p1)
-        twin.share(seq_id, other, 0, p1)
-    elif kind == "shift" and low >= 0:
-        memory.seq_rm(seq_id, p0, p1)
-        memory.seq_add(seq_id, p1, -1, p0 - p1)
+        with contextlib.suppress(RequestError):  # a window has let go: nothing is shared
+            memory.seq_cp(seq_id, other, 0, p1)
+            twin.share(seq_id, other, 0, p1)
+    elif kind == "shift" and low >= 0 and memory.seq_rm(seq_id, p0, p1):
         twin.forget(seq_id, p0, p1)
-        twin.shift(seq_id, p1, 1 << 30, p0 - p1)
+        with contextlib.suppress(RequestError):
+            memory.seq_add(seq_id, p1, -1, p0 - p1)
+            twin.shift(seq_id, p1, 1 << 30, p0 - p1)
 
 
 def decode_both(context, twin, random):

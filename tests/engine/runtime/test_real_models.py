@@ -125,4 +125,4 @@ def test_loading_copies_no_weight_and_a_context_takes_only_what_it_uses():
     )
     loading, running, total = map(int, run.stdout.split())
     assert loading < 25e6  # the file has 253 MB, its 262144 tokens take a part of this
-    assert running < 40e6 < 500e6 < total
+    assert running < 40e6 < 150e6 < total < 200e6  # 500 MB without windows
