@@ -6,6 +6,8 @@ dot-product order and then streams every tile of T input rows through the micro-
 Panel block (32 inputs): bytes [8 groups of 4 inputs][16 R rows][4], then scales f32[16 R] (twice
 where a scale belongs to 16 weights), then, for formats with mins, f32[16 R].
 Tile block (32 inputs): int8 [8][T][4], scale f32[T], scale * sum f32[T], sums of 16 i32[2][T].
+Formats of 256 weights take inputs of one scale per 256: their tiles hold the sum alone, and the
+scale is multiplied once per 256 inputs.
 """
 
 from llvmlite import ir
@@ -79,24 +81,25 @@ def _emit_step(b, form, c, panel, tile):
     def row(i, r):  # i-th row of scales or mins
         return load_ir(b, panel, floats, R * 512 + (i * R + r) * 64)
 
-    def scale(i, t):  # 0: scale of x, 1: scale * sum
+    def scale(i, t):  # 0: scale of x, 1: (scale *) sum
         return _splat_at(b, tile, 32 * T + (i * T + t) * 4, F32)
 
-    if form.per_scale == 16:
-        first = _block_dots(b, form, panel, tile, 0, 4)
-        part = [[b.fmul(first[t][r], row(0, r)) for r in range(R)] for t in range(T)]
-        last = _block_dots(b, form, panel, tile, 4, 4)
+    n_scales = 32 // form.per_scale
+    for i in range(n_scales):
+        sums = _block_dots(b, form, panel, tile, i * 8 // n_scales, 8 // n_scales)
         for t in range(T):
             for r in range(R):
-                total = fma_ir(b, last[t][r], row(1, r), part[t][r])
-                c[t][r] = fma_ir(b, total, scale(0, t), c[t][r])
-        return
-    sums = _block_dots(b, form, panel, tile, 0, 8)
-    for t in range(T):
-        for r in range(R):
-            c[t][r] = fma_ir(b, sums[t][r], b.fmul(row(0, r), scale(0, t)), c[t][r])
-            if form.has_min:
-                c[t][r] = fma_ir(b, row(1, r), scale(1, t), c[t][r])
+                d = row(i, r) if scaled_once(form) else b.fmul(row(i, r), scale(0, t))
+                c[t][r] = fma_ir(b, sums[t][r], d, c[t][r])
+    if form.has_min:
+        for t in range(T):
+            for r in range(R):
+                c[t][r] = fma_ir(b, row(n_scales, r), scale(1, t), c[t][r])
+
+
+def scaled_once(form):
+    """Return whether inputs of this format have one scale per 256 values."""
+    return form.values == 256
 
 
 def micro(form):
@@ -115,16 +118,20 @@ def micro(form):
 
         return ACC(ACC, types.int64, types.int64), emit
 
-    block = panel_block(form)
+    block, once = panel_block(form), scaled_once(form)
 
     @callee_out_of_line
     def micro_kernel(n_blocks, panel, tile, c, is_first):
-        acc = load_sums(c, is_first)
+        acc = load_sums(c, is_first or once)
+        scales = tile + 32 * T
         for _ in range(n_blocks):
             acc = step(acc, panel, tile)
             panel += block
             tile += TILE_BLOCK
-        store_sums(c, acc)
+        if once:
+            add_scaled_sums(c, acc, scales, is_first)
+        else:
+            store_sums(c, acc)
 
     return micro_kernel
 
@@ -155,6 +162,26 @@ def store_sums(typing, c, acc):
         return context.get_dummy_value()
 
     return types.void(types.int64, ACC), emit
+
+
+@intrinsic
+def add_scaled_sums(typing, c, acc, scales, is_first):
+    """C tile += acc times the f32[T] at scales, or = where is_first."""
+
+    def emit(context, b, sig, a):
+        c, acc, scales, is_first = a
+        floats = ir_type(f32x16)
+        for t in range(T):
+            d = _splat_at(b, scales, 4 * t, F32)
+            for r in range(R):
+                i = t * R + r
+                before = load_ir(b, c, floats, 64 * i)
+                before = b.select(is_first, ir.Constant(floats, None), before)
+                place = ptr(b, b.add(c, I64(64 * i)), floats)
+                b.store(fma_ir(b, b.extract_value(acc, i), d, before), place, align=1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, ACC, types.int64, types.boolean), emit
 
 
 def transposer(offsets):

@@ -40,7 +40,7 @@ def clear_column(tile):
 
 
 @callee
-def block_column(x, scale, inverse, tile):
+def block_column(x, scale, sum_scale, inverse, tile):
     """32 floats at x -> their column of a tile block."""
     a, b = int32x16(x, inverse), int32x16(x + 64, inverse)
     spare = packed_room()
@@ -50,7 +50,7 @@ def block_column(x, scale, inverse, tile):
         store_i32(tile + j * 4 * T, load_i32(spare + j * 4))
     s0, s1 = sum_i32(a), sum_i32(b)
     store_f32(tile + 32 * T, scale)
-    store_f32(tile + 36 * T, scale * np.float32(s0 + s1))
+    store_f32(tile + 36 * T, sum_scale * np.float32(s0 + s1))
     store_i32(tile + 40 * T, s0)
     store_i32(tile + 44 * T, s1)
 
@@ -64,7 +64,7 @@ def quantize_row(x, n_blocks, block, tile):
             scale, inverse = steps(largest32(x))
         elif i % 8 == 0:
             scale, inverse = steps(largest256(x))
-        block_column(x, scale, inverse, tile)
+        block_column(x, scale, scale if block == 32 else np.float32(1), inverse, tile)
         x += 128
         tile += TILE_BLOCK
 
