@@ -26,7 +26,12 @@ from engine.memory.kv_layout import KV_TYPES, KVLayer
 from engine.memory.memory import Memory
 from engine.memory.page_pool import PagePool
 from engine.memory.placement import Placement, Segment
-from engine.memory.saved_sequence import SavedSequence, read_sequence, restore_sequence
+from engine.memory.saved_sequence import (
+    SavedSequence,
+    peek_tokens,
+    read_sequence,
+    restore_sequence,
+)
 from engine.memory.snapshot import Snapshot
 
 __all__ = [
@@ -38,6 +43,7 @@ __all__ = [
     "SavedSequence",
     "Segment",
     "Snapshot",
+    "peek_tokens",
     "read_sequence",
     "restore_sequence",
 ]

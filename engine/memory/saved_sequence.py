@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 FORMAT = "inglenook sequence 2"
 _PIECE_BYTES = 4 << 20
+_EXTRA = "extra."
 
 
 @dataclass(frozen=True)
@@ -28,19 +30,34 @@ class SavedSequence:
     tokens: NDArray[np.int32]
     state: State
 
+    @property
+    def extras(self) -> dict[str, NDArray[np.float32]]:
+        """What its owner gave along when it was written: arrays f32 by name."""
+        found = self.state.arrays.items()
+        return {
+            name.removeprefix(_EXTRA): array
+            for name, array in found
+            if name.startswith(_EXTRA) and array.dtype == np.float32
+        }
+
 
 def write_sequence(
     path: Path,
     fingerprint: Mapping[str, str],
     tokens: NDArray[np.int32],
     lists: Sequence[PageList],
+    extras: Mapping[str, NDArray[np.float32]] = MappingProxyType({}),
 ) -> None:
     """Write what lists of pages hold; `fingerprint` says which model and memory it fits.
+
+    `extras` are arrays f32 of the owner's, given back with the rest.
 
     Nobody may change the lists or their pages meanwhile, and no cell may wait for a shift.
     Raises MachineError if the file cannot be stored.
     """
     parts = [Part("tokens", "I32", tokens.shape, lambda: [tokens])]
+    for name, extra in extras.items():
+        parts.append(Part(_EXTRA + name, "F32", extra.shape, lambda a=extra: [a]))  # type: ignore[misc]
     for i, one in enumerate(lists):
         shown = one.visible()
         parts.append(Part(f"pool.{i}.positions", "I32", shown.shape, lambda a=shown: [a]))  # type: ignore[misc]
@@ -70,10 +87,7 @@ def read_sequence(
     Changes nothing. Raises StateFileError with the reason if it does not fit.
     """
     state = read_state(path)
-    _check_fingerprint(state, {"format": FORMAT, **fingerprint})
-    tokens = _array(state, "tokens", np.int32, 1)
-    if len(tokens) and not 0 <= int(tokens.min()) <= int(tokens.max()) < n_vocab:
-        raise StateFileError("The saved memory names tokens that the model does not have.")
+    tokens = _tokens(state, fingerprint, n_vocab)
     whole = _check_positions(state, 0)
     if len(whole) != len(tokens):
         raise StateFileError("The saved memory is damaged: its tokens and positions differ.")
@@ -81,6 +95,14 @@ def read_sequence(
         _check_window(whole, _check_positions(state, i), pool.shape.window)
         _check_layers(state, pool, len(state.arrays[f"pool.{i}.positions"]))
     return SavedSequence(np.array(tokens), state)
+
+
+def peek_tokens(path: Path, fingerprint: Mapping[str, str], n_vocab: int) -> list[int]:
+    """Return the tokens of a file that fits, without reading its pages.
+
+    Raises StateFileError with the reason; what is altered in the pages is not found here.
+    """
+    return _tokens(read_state(path, verifies=False), fingerprint, n_vocab).tolist()
 
 
 def restore_sequence(memory: "Memory", seq_id: int, saved: SavedSequence) -> None:
@@ -115,6 +137,14 @@ def _check_fingerprint(state: State, expected: Mapping[str, str]) -> None:
                 f"The saved memory does not fit: its {name} is “{found[:60]}”, here it is "
                 f"“{value[:60]}”. The conversation will be read again."
             )
+
+
+def _tokens(state: State, fingerprint: Mapping[str, str], n_vocab: int) -> NDArray[np.int32]:
+    _check_fingerprint(state, {"format": FORMAT, **fingerprint})
+    tokens = _array(state, "tokens", np.int32, 1)
+    if len(tokens) and not 0 <= int(tokens.min()) <= int(tokens.max()) < n_vocab:
+        raise StateFileError("The saved memory names tokens that the model does not have.")
+    return tokens
 
 
 def _array(state: State, name: str, dtype: type, n_dims: int) -> NDArray:

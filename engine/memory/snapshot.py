@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,17 +48,22 @@ class Snapshot:
         """Whether the pages are still held: until then it can be written and restored."""
         return self._is_wanted
 
-    def write(self, path: str | os.PathLike[str]) -> None:
+    def write(
+        self,
+        path: str | os.PathLike[str],
+        extras: Mapping[str, NDArray[np.float32]] = MappingProxyType({}),
+    ) -> None:
         """Write the pages to a file, in one step; an older file is replaced.
 
-        Raises MachineError if it cannot be stored, InternalError after `release`.
+        `extras` come back as `SavedSequence.extras`. Raises MachineError if it cannot be stored,
+        InternalError after `release`.
         """
         with self._memory.lock:
             if not self._is_wanted:
                 raise InternalError("A snapshot was written after it had been released.")
             self._n_writers += 1
         try:
-            write_sequence(Path(path), self._fingerprint, self.tokens, self.lists)
+            write_sequence(Path(path), self._fingerprint, self.tokens, self.lists, extras)
         finally:
             with self._memory.lock:
                 self._n_writers -= 1

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -21,6 +21,7 @@ from engine.memory import (
     Placement,
     SavedSequence,
     Snapshot,
+    peek_tokens,
     read_sequence,
     restore_sequence,
 )
@@ -41,7 +42,12 @@ class Context:
     `memory` holds the sequences 0 .. n_seq_max-1, `n_ctx` cells in all.
     """
 
-    def __init__(self, model: "Model", params: ContextParams) -> None:
+    def __init__(
+        self,
+        model: "Model",
+        params: ContextParams,
+        progress: Callable[[str, float], None] | None = None,
+    ) -> None:
         self.model = model
         self.n_ctx = model.n_ctx_of(params.n_ctx)
         self.n_batch = min(params.n_batch, self.n_ctx)
@@ -59,6 +65,7 @@ class Context:
             n_batch=self.n_batch,
             snapshot_bytes=params.cache_ram << 20,
         )
+        self._kernels = model.kernels_for(*kv, progress)
         graph = model.graph_for(self._layers)
         n_threads = max(self.n_threads, self.n_threads_batch)
         try:
@@ -67,9 +74,9 @@ class Context:
             raise MachineError(
                 "This machine has too little memory for this context: choose a smaller n_ubatch."
             ) from error
-        self._tapes = Tapes(graph, self._workspace, model.kernels)
+        self._tapes = Tapes(graph, self._workspace, self._kernels)
         self._embedding_tapes: Tapes | None = None
-        self._team = Team(n_threads, kernels=model.kernels)
+        self._team = Team(n_threads, kernels=self._kernels)
         self._fingerprint = {
             "architecture": model.info.arch,
             "model": model.fingerprint,
@@ -125,7 +132,7 @@ class Context:
         batch = make_passing_batch(tokens, self.memory, self.n_vocab)
         if self._embedding_tapes is None:
             graph = self.model.graph_for(self._layers, is_embedding=True)
-            self._embedding_tapes = Tapes(graph, self._workspace, self.model.kernels)
+            self._embedding_tapes = Tapes(graph, self._workspace, self._kernels)
         try:
             rows = self._run(batch, self._embedding_tapes, self.model.hparams.n_embd)
         finally:
@@ -209,8 +216,7 @@ class Context:
         """Turn the stored K of cells whose positions have moved since the last decode."""
         for pool, pages, deltas in self.memory.shifted_pages():
             rotations = [(i, self._layers[i].rotation) for i in pool.layer_ids]
-            kernels = self.model.kernels
-            tape = shift_tape(self._workspace, kernels, rotations, pages, deltas)
+            tape = shift_tape(self._workspace, self._kernels, rotations, pages, deltas)
             self._team.run(tape.ops, self.n_threads_batch)
             pool.settle_shifts()
 
@@ -251,6 +257,13 @@ class Context:
         Raises StateFileError with the reason for a file that is missing, damaged or foreign.
         """
         return read_sequence(Path(path), self._fingerprint, self.memory.pools, self.n_vocab)
+
+    def peek_saved(self, path: str | os.PathLike[str]) -> list[int]:
+        """Return the tokens of a saved sequence without reading its pages; any thread may.
+
+        Raises StateFileError with the reason for a file that is missing, cut or foreign.
+        """
+        return peek_tokens(Path(path), self._fingerprint, self.n_vocab)
 
     def restore_saved(self, saved: SavedSequence, seq_id: int) -> list[int]:
         """Let a sequence remember what was read from a file; return its tokens.

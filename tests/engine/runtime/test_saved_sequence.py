@@ -205,3 +205,22 @@ def test_unknown_sequences(context, saved):
         context.save_sequence(2, saved)
     with pytest.raises(RequestError, match="no sequence 2"):
         context.restore_sequence(2, saved)
+
+
+def test_what_the_owner_gives_along_comes_back_and_tokens_can_be_peeked(context, tmp_path):
+    row = np.arange(5, dtype=np.float32)
+    snapshot = context.snapshot_sequence(0)
+    path = tmp_path / "with.state"
+    snapshot.write(path, {"row": row})
+    snapshot.release()
+    assert np.array_equal(context.read_saved(path).extras["row"], row)
+    assert context.peek_saved(path) == context.memory.tokens(0)
+    altered = bytearray(path.read_bytes())
+    altered[-1] ^= 1
+    path.write_bytes(altered)
+    assert context.peek_saved(path) == context.memory.tokens(0)
+    with pytest.raises(StateFileError):
+        context.read_saved(path)
+    path.write_bytes(altered[: len(altered) // 2])
+    with pytest.raises(StateFileError, match="cut short"):
+        context.peek_saved(path)
