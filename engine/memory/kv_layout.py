@@ -1,6 +1,5 @@
 """How K and V of one layer lie in a page of 32 cells, for every KV type."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from engine.compute.cpu.signatures import PAGE_CELLS, padded
@@ -19,13 +18,18 @@ class KVLayer:
 
 @dataclass(frozen=True)
 class KVType:
-    """One element type of the memory: `row_bytes(n)` are the bytes of n elements."""
+    """One element type of the memory: blocks of `block` neighbouring elements of a head."""
 
     name: str
-    row_bytes: Callable[[int], int]
+    block: int
+    block_bytes: int
+
+    def row_bytes(self, n: int) -> int:
+        """Return the bytes of n elements, n a multiple of the block."""
+        return n // self.block * self.block_bytes
 
 
-KV_TYPES: dict[str, KVType] = {"f16": KVType("f16", lambda n: 2 * n)}
+KV_TYPES: dict[str, KVType] = {row.name: row for row in (KVType("f32", 1, 4), KVType("f16", 1, 2))}
 
 
 def find_kv_type(name: str) -> KVType:
@@ -39,9 +43,16 @@ def find_kv_type(name: str) -> KVType:
     return found
 
 
-def page_bytes(kv_type: KVType, n_head_kv: int, head_size: int) -> int:
+def page_bytes(kind: KVType, n_head_kv: int, head_size: int) -> int:
     """Return the bytes of one layer's K (or V) in one page.
 
     K is [n_head_kv][2][head_size][16], 16 positions side by side; V is [n_head_kv][32][head_size].
+    Raises RequestError if the blocks of the type do not divide the head.
     """
-    return n_head_kv * PAGE_CELLS * kv_type.row_bytes(padded(head_size))
+    if head_size % kind.block:
+        whole = ", ".join(name for name, row in KV_TYPES.items() if row.block == 1)
+        raise RequestError(
+            f"The memory type “{kind.name}” has blocks of {kind.block} values, and the heads of "
+            f"this model have {head_size}: choose {whole}."
+        )
+    return n_head_kv * PAGE_CELLS * kind.row_bytes(padded(head_size))

@@ -28,11 +28,10 @@ N_CTX_STEP = 256
 class Model:
     """A loaded model; any number of contexts may run on it. A context manager that closes it."""
 
-    def __init__(self, file: GGUF, description: Description, kernels: objects.Kernels) -> None:
+    def __init__(self, file: GGUF, description: Description) -> None:
         self._file = file
         self._description = description
         self._contexts: weakref.WeakSet[Context] = weakref.WeakSet()
-        self.kernels = kernels
         self.hparams = description.hparams
         self.info: ModelInfo = description.info
 
@@ -56,12 +55,25 @@ class Model:
         try:
             description = describe(file)
             report("map", 1.0)
-            kernels = objects.load(_units(file), lambda _, done: report("compile kernels", done))
+            model = cls(file, description)
+            model.kernels_for("f16", "f16", progress)
             read_ahead(file, lambda done: report("read", done))
         except BaseException:
             file.close()
             raise
-        return cls(file, description, kernels)
+        return model
+
+    def kernels_for(
+        self, type_k: str, type_v: str, progress: Progress | None = None
+    ) -> objects.Kernels:
+        """Return the kernels of the model with K and V of these types, compiled if need be.
+
+        `progress` hears of “compile kernels” as in `load`. Raises MachineError if they cannot be
+        stored.
+        """
+        report = progress or (lambda stage, done: None)
+        names = _units(self._file, type_k, type_v)
+        return objects.load(names, lambda _, done: report("compile kernels", done))
 
     @cached_property
     def vocab(self) -> Vocab:
@@ -83,15 +95,22 @@ class Model:
         """The tensors of the file by name."""
         return self._file.tensors
 
-    def context(self, params: ContextParams | None = None, **options: Any) -> Context:
+    def context(
+        self,
+        params: ContextParams | None = None,
+        *,
+        progress: Progress | None = None,
+        **options: Any,
+    ) -> Context:
         """Return a new context with its own memory and team.
 
-        `options` are the fields of ContextParams. Raises RequestError for an option that does
-        not exist or cannot be honoured, MachineError when memory is short.
+        `options` are the fields of ContextParams; `progress` hears of kernels that its types of K
+        and V need (see `kernels_for`). Raises RequestError for an option that does not exist or
+        cannot be honoured, MachineError when memory is short.
         """
         if params is not None and options:
             raise RequestError("Give either settings or single options, not both.")
-        context = Context(self, params or ContextParams(**options))
+        context = Context(self, params or ContextParams(**options), progress)
         self._contexts.add(context)
         return context
 
@@ -132,12 +151,12 @@ class Model:
         self.close()
 
 
-def _units(file: GGUF) -> list[str]:
-    """Return the kernel units that a model needs."""
+def _units(file: GGUF, type_k: str, type_v: str) -> list[str]:
+    """Return the kernel units that a model needs with K and V of these types."""
     matrices = {
         entry.type.name.lower()
         for entry in file.tensors.values()
         if sum(n > 1 for n in entry.shape) > 1
     }
     products = [f"matmul.{name}" for name in sorted(matrices)]
-    return ["team", "pointwise", "matmul.input", *products, "attention.f16.f16"]
+    return ["team", "pointwise", "matmul.input", *products, f"attention.{type_k}.{type_v}"]
