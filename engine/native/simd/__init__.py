@@ -10,6 +10,7 @@ from engine.native.simd.arithmetic import (
     fma,
     max_f32,
     round_i32,
+    round_ir,
     select_lt,
     select_lt_f32,
     sum_f32,
@@ -31,6 +32,7 @@ from engine.native.simd.dots import (
     dot_u7i8,
     dot_u8i8,
     pack_i16,
+    pack_ir,
 )
 from engine.native.simd.halves import (
     HAS_F16C,
@@ -265,10 +267,12 @@ __all__ = [
     "loader",
     "max_f32",
     "pack_i16",
+    "pack_ir",
     "pause",
     "prefetch",
     "ptr",
     "round_i32",
+    "round_ir",
     "select_lt",
     "select_lt_f32",
     "shuf",

@@ -96,12 +96,14 @@ def round_i32(typing, x):
     Adding 1.5 * 2^23 leaves the rounded integer in the low bits; no SSE4.1 round is needed.
     """
 
-    def emit(context, b, sig, a):
-        magic = const(f32x16, 12582912.0)
-        y = b.bitcast(b.fadd(a[0], magic), ir_type(i32x16))
-        return b.sub(y, b.bitcast(magic, ir_type(i32x16)))
+    return i32x16(f32x16), lambda context, b, sig, a: round_ir(b, a[0])
 
-    return i32x16(f32x16), emit
+
+def round_ir(b, x):
+    """Emit the rounding of round_i32."""
+    magic = const(f32x16, 12582912.0)
+    y = b.bitcast(b.fadd(x, magic), ir_type(i32x16))
+    return b.sub(y, b.bitcast(magic, ir_type(i32x16)))
 
 
 def _tree(b, x, op):

@@ -95,22 +95,27 @@ def _in_parts(b, emit, width, *vectors):
     return join(b, *parts)
 
 
+def pack_ir(b, x, y):
+    """Emit x and y narrowed to half the width, 128 bits of x and 128 of y in turn; values fit."""
+    n, bits = x.type.count, x.type.element.width
+    narrow = ir.IntType(bits // 2)
+    if not IS_X86:
+        parts = [b.trunc(v, ir.VectorType(narrow, n)) for v in (x, y)]
+        per = 128 // bits
+        lanes = [i // (2 * per) * per + i % per + n * (i // per % 2) for i in range(2 * n)]
+        return shuf(b, *parts, lanes)
+    prefix, size, suffix = {"avx512": ("avx512", 512, ".512")}.get(LEVEL, ("sse2", 128, ".128"))
+    if _YMM:
+        prefix, size, suffix = "avx2", 256, ""
+    name = f"llvm.x86.{prefix}.{ {32: 'packssdw', 16: 'packsswb'}[bits] }{suffix}"
+    out = ir.VectorType(narrow, 2 * size // bits)
+    return _in_parts(b, lambda *v: call(b, name, out, v), size // bits, x, y)
+
+
 @intrinsic
 def pack_i16(typing, x, y):
     """Two i32x16 whose lanes fit int16 -> i16x32: four lanes of x, four of y, the next of x, …"""
-
-    def emit(context, b, sig, a):
-        if not IS_X86:
-            words = [b.trunc(v, ir.VectorType(I16, 16)) for v in a]
-            lanes = [i // 8 * 4 + i % 4 + (16 if i % 8 > 3 else 0) for i in range(32)]
-            return shuf(b, *words, lanes)
-        width, name = {"avx512": (16, "avx512.packssdw.512")}.get(LEVEL, (4, "sse2.packssdw.128"))
-        if _YMM:
-            width, name = 8, "avx2.packssdw"
-        out = ir.VectorType(I16, 2 * width)
-        return _in_parts(b, lambda *v: call(b, f"llvm.x86.{name}", out, v), width, *a)
-
-    return i16x32(i32x16, i32x16), emit
+    return i16x32(i32x16, i32x16), lambda context, b, sig, a: pack_ir(b, *a)
 
 
 @intrinsic
