@@ -100,6 +100,7 @@ def make_services(paths: Paths, make_client: Callable[..., Any] | None = None) -
     from app.services.jobs import Jobs
     from app.services.library import Library
     from app.services.reply import Replies
+    from app.services.slots import Slots
     from app.settings import Settings
 
     settings = Settings.load(paths.settings)
@@ -118,6 +119,7 @@ def make_services(paths: Paths, make_client: Callable[..., Any] | None = None) -
         chats=Chats(database, replies),
         library=Library(jobs, paths.models),
         presets=Presets(resources_folder() / "presets", paths.presets),
+        slots=Slots(jobs, engine, replies),
         n_interrupted=n_interrupted,
     )
 

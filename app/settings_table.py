@@ -245,6 +245,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("last_folder", str, ""),
     Setting("window", str, ""),
     Setting("splitters", str, ""),
+    Setting("panes", str, ""),
     Setting("sidebar_open", bool, True),
     Setting("inspector_open", bool, True),
 )

@@ -21,10 +21,10 @@ def count(number: int) -> str:
 
 
 def megabytes(n_bytes: int) -> str:
-    """Return a size in the unit people read: 98 MB, 4.7 GB."""
-    if n_bytes >= 1 << 30:
-        return f"{n_bytes / (1 << 30):.1f} GB"
-    return f"{max(1, round(n_bytes / (1 << 20)))} MB" if n_bytes else "0 MB"
+    """Return a size in decimal units, as disks and files state it: 98 MB, 4.7 GB."""
+    if n_bytes >= 999_500_000:
+        return f"{n_bytes / 1e9:.1f} GB"
+    return f"{max(1, round(n_bytes / 1e6))} MB" if n_bytes else "0 MB"
 
 
 def seconds(duration: float) -> str:

@@ -7,6 +7,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.chats.conversation import Conversation, Message, title_of
 from app.chats.database import ChatDatabase
+from app.services.reasoning import split_reasoning
 from app.services.reply import Replies
 
 
@@ -28,6 +29,7 @@ class Chats(QObject):
     def __init__(self, database: ChatDatabase, replies: Replies) -> None:
         super().__init__()
         self.database = database
+        self.keeps_reasoning = False  # whether the model is shown its earlier thoughts again
         self._replies = replies
         replies.added.connect(self.added)
 
@@ -89,7 +91,7 @@ class Chats(QObject):
         """Go on with an answer exactly where it stopped."""
         branch = self.database.branch(message.conversation_id, message.id)
         conversation = self.database.conversation(message.conversation_id)
-        self._replies.resume(message, _request(conversation, branch))
+        self._replies.resume(message, self._request(conversation, branch, goes_on=True))
 
     def branch_from(self, message: Message) -> None:
         """Show the conversation up to `message`; the next question starts another branch."""
@@ -146,16 +148,26 @@ class Chats(QObject):
     def _answer(self, conversation_id: int, parent_id: int | None) -> None:
         conversation = self.database.conversation(conversation_id)
         branch = self.database.branch(conversation_id, parent_id) if parent_id else []
-        self._replies.answer(conversation_id, parent_id, _request(conversation, branch))
+        self._replies.answer(conversation_id, parent_id, self._request(conversation, branch))
 
+    def _request(
+        self, conversation: Conversation, branch: list[Message], goes_on: bool = False
+    ) -> dict[str, Any]:
+        """Return the keyword arguments of the CompletionRequest that goes on with a branch.
 
-def _request(conversation: Conversation, branch: list[Message]) -> dict[str, Any]:
-    """Return the keyword arguments of the CompletionRequest that goes on with a branch."""
-    params = conversation.params
-    system = params.get("system", "")
-    messages = [{"role": "system", "content": system}] if system.strip() else []
-    messages += [{"role": m.role, "content": m.text} for m in branch if m.text or m.role == "user"]
-    request: dict[str, Any] = {"prompt": messages, "params": params.get("sampling", {})}
-    if params.get("n_predict"):
-        request["n_predict"] = params["n_predict"]
-    return request
+        What the model thought is left out, but for the answer that goes on itself.
+        """
+        params = conversation.params
+        system = params.get("system", "")
+        messages = [{"role": "system", "content": system}] if system.strip() else []
+        for message in branch:
+            text = message.text
+            is_last = goes_on and message is branch[-1]
+            if message.role == "assistant" and not (is_last or self.keeps_reasoning):
+                text = split_reasoning(text)[1]
+            if text or message.role == "user":
+                messages.append({"role": message.role, "content": text})
+        request: dict[str, Any] = {"prompt": messages, "params": params.get("sampling", {})}
+        if params.get("n_predict"):
+            request["n_predict"] = params["n_predict"]
+        return request

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +14,23 @@ from app.strings import tr
 
 Client = Any
 MakeClient = Callable[..., Client]
+# What the engine reports while it loads: in words, and its share of the whole, 0 to 1.
 STAGES = {
-    "map": "Opening the file",
-    "read": "Reading the file",
-    "check": "Checking the file",
-    "repack": "Arranging the weights",
-    "kernels": "Preparing the kernels",
-    "compile": "Compiling the kernels",
-    "plan": "Planning the work",
-    "warm up": "Warming up",
-    "warm": "Warming up",
+    "map": ("Opening the file", 0.0, 0.05),
+    "compile kernels": ("Compiling for this processor, only this once", 0.05, 0.85),
+    "read": ("Reading the weights", 0.85, 0.9),
+    "vocabulary": ("Reading the vocabulary", 0.9, 0.95),
+    "context": ("Making room for the conversation", 0.95, 1.0),
 }
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A model that was not opened while another stays loaded: its name, why, the traceback."""
+
+    name: str
+    sentence: str
+    details: str
 
 
 class EngineService(QObject):
@@ -35,7 +42,9 @@ class EngineService(QObject):
         client: the EngineClient while loading or ready, else None.
         name: what to call the model.
         error, details: the sentence and the traceback of the last failed load.
-        stage, done: how far a load is; `done` is 0 to 1.
+        refusal: the last model that could not take the place of the present one, or None.
+        stage, done: how far a load is, in words and 0 to 1.
+        n_ctx: tokens that one conversation may hold; 0 while no model says.
 
     Signals:
         changed(): state, path or error is another one.
@@ -47,7 +56,15 @@ class EngineService(QObject):
     progressed = Signal()
     opened = Signal()
 
-    def __init__(self, jobs: Jobs, make_client: MakeClient | None = None) -> None:
+    def __init__(
+        self,
+        jobs: Jobs,
+        make_client: MakeClient | None = None,
+        check: Callable[[Path], Any] | None = None,
+    ) -> None:
+        """`check` reads a file's header and raises when it cannot be run; for another client
+        than the engine's there is none unless given.
+        """
         super().__init__()
         self.state = "empty"
         self.path: Path | None = None
@@ -55,9 +72,12 @@ class EngineService(QObject):
         self.name = ""
         self.error = ""
         self.details = ""
+        self.refusal: Refusal | None = None
         self.stage = ""
         self.done = 0.0
+        self.n_ctx = 0
         self._jobs = jobs
+        self._check = check or (_check_header if make_client is None else None)
         self._make_client = make_client or _engine_client
         self._load_id = 0
         self._made: list[Client] = []  # appended on the pool, so that close() misses none
@@ -69,28 +89,52 @@ class EngineService(QObject):
     def load(self, path: Path, **options: Any) -> None:
         """Open another model in place of the present one; returns at once.
 
-        `options` are keyword arguments of EngineClient (n_slots, n_ctx, n_threads, …).
+        A file that cannot be run leaves the present one where it is. `options` are keyword
+        arguments of EngineClient (n_slots, n_ctx, n_threads, …).
         """
         self._load_id += 1
-        load_id, previous = self._load_id, self.client
-        self.client = None
-        self.path, self.name = Path(path), Path(path).stem
+        load_id, check, path = self._load_id, self._check, Path(path)
+        self.refusal = None
+        if self.state != "ready" or check is None:
+            self._begin(load_id, path, options)
+            return
+        self._jobs.run(
+            lambda: check(path),
+            lambda _: self._begin(load_id, path, options),
+            lambda error, trace: self._refuse(load_id, path, error, trace),
+        )
+
+    def _begin(self, load_id: int, path: Path, options: dict[str, Any]) -> None:
+        if load_id != self._load_id:
+            return
+        previous, self.client = self.client, None
+        self.path, self.name = path, display_name(path)
         self.error = self.details = self.stage = ""
-        self.done = 0.0
+        self.done, self.n_ctx = 0.0, 0
         self._steps.clear()
         self._set_state("loading")
         self._timer.start()
         self._jobs.run(
-            lambda: self._open(load_id, Path(path), previous, options),
+            lambda: self._open(load_id, path, previous, options),
             lambda client: self._on_ready(load_id, client),
             lambda error, trace: self._on_failed(load_id, error, trace),
         )
+
+    def _refuse(self, load_id: int, path: Path, error: Exception, trace: str) -> None:
+        if load_id == self._load_id:
+            self.refusal = Refusal(display_name(path), sentence(error), trace)
+            self.changed.emit()
+
+    def dismiss_refusal(self) -> None:
+        """Forget the model that could not be opened."""
+        self.refusal = None
+        self.changed.emit()
 
     def unload(self) -> None:
         """Take the model out of memory, or end a load that runs."""
         self._load_id += 1
         client, self.client = self.client, None
-        self.path, self.name = None, ""
+        self.path, self.name, self.refusal, self.n_ctx = None, "", None, 0
         self._timer.stop()
         self._set_state("empty")
         if client is not None:
@@ -113,12 +157,6 @@ class EngineService(QObject):
         if self.state != "ready" or not text:
             return None if text else 0
         return len(self.client.tokenize(text))
-
-    @property
-    def n_ctx(self) -> int:
-        """Return how many tokens one conversation may hold; 0 while no model says."""
-        slots = self.client.slots() if self.state == "ready" else ()
-        return slots[0].n_ctx if slots else 0
 
     # ------------------------------------------------------------ on the pool
 
@@ -148,7 +186,9 @@ class EngineService(QObject):
         if self._steps:
             stage, done = self._steps[-1]
             self._steps.clear()
-            self.stage, self.done = tr(STAGES.get(stage, stage)), done
+            words, start, end = STAGES.get(stage, (stage, self.done, self.done))
+            self.stage = tr(words)
+            self.done = max(self.done, start + (end - start) * done)
             self.progressed.emit()
 
     def _on_opened(self, load_id: int, client: Client) -> None:
@@ -162,6 +202,8 @@ class EngineService(QObject):
         if load_id == self._load_id and client is not None:
             self._timer.stop()
             self.done = 1.0
+            slots = client.slots()
+            self.n_ctx = slots[0].n_ctx if slots else 0
             self.name = display_name(self.path, getattr(client, "info", None))
             self._set_state("ready")
 
@@ -190,6 +232,12 @@ def sentence(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return tr("There is not enough memory for this model; close programs or choose a smaller.")
     return tr("Something unexpected happened in the program ({kind}).", kind=type(error).__name__)
+
+
+def _check_header(path: Path) -> Any:
+    import engine
+
+    return engine.read_model_info(path)
 
 
 def _engine_client(path: Path, **options: Any) -> Client:

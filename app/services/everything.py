@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from app.services.jobs import Jobs
     from app.services.library import Library
     from app.services.reply import Replies
+    from app.services.slots import Slots
     from app.settings import Settings
 
 
@@ -33,6 +34,7 @@ class Services:
     chats: Chats
     library: Library
     presets: Presets
+    slots: Slots
     n_interrupted: int = 0
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ import time
 from collections import deque
 from typing import Any
 
-from app.strings import count, tr
+from app.strings import count, seconds, tr
 
 STOP_TYPES = {
     "eos": "the model had finished",
@@ -55,7 +55,8 @@ def summary(record: dict[str, Any]) -> str:
     parts = [tr("{n} tokens", n=count(timings["n_generated"]))]
     if timings["generate_tps"]:
         parts.append(tr("{n}/s", n=speed(timings["generate_tps"])))
-    parts.append(tr("{n} re-read", n=count(timings["n_read"])))
+    is_remembered = timings["n_cached"] and timings["n_read"] <= 1
+    parts.append(tr("0 re-read") if is_remembered else tr("{n} read", n=count(timings["n_read"])))
     return " · ".join(parts)
 
 
@@ -85,6 +86,8 @@ def rows(record: dict[str, Any]) -> list[tuple[str, str]]:
         out.append((tr("Tokens read"), read))
         out.append((tr("Tokens written"), written))
         out.append((tr("First token after"), f"{timings['first_token_ms']:.0f} ms"))
+    if record.get("thought_s"):
+        out.append((tr("Thought for"), seconds(record["thought_s"])))
     if record.get("stop_type"):
         out.append((tr("Ended because"), tr(STOP_TYPES.get(record["stop_type"], ""))))
     if record.get("seed") is not None:

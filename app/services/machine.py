@@ -7,10 +7,18 @@ from pathlib import Path
 from app.strings import megabytes, tr
 
 
-def device_line() -> str:
-    """Return the device that computes, as in "CPU · 8 threads"."""
+def device_line(level: str = "") -> str:
+    """Return the device that computes, as in "CPU · 8 threads · AVX2"; `level` is its last part."""
     n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return tr("CPU · {n} threads", n=n_cores or 1)
+    line = tr("CPU · {n} threads", n=n_cores or 1)
+    return f"{line} · {level}" if level else line
+
+
+def read_level() -> str:
+    """Return what the engine's kernels are compiled for; slow the first time, so for a job."""
+    import engine
+
+    return engine.cpu_level()
 
 
 def memory_line() -> str:

@@ -7,24 +7,39 @@ from typing import Any
 from app.library.models import FoundModel
 from app.strings import count, megabytes, tr
 
-_QUANT = re.compile(r"[-._ ]((?:i?q\d\w*|f16|f32|bf16|fp16|mxfp4|nvfp4))$", re.I)
+_QUANT = re.compile(r"(?:^|[-._ ])((?:i?q\d\w*|f16|f32|bf16|fp16|mxfp4|nvfp4))$", re.I)
 _PIECE = re.compile(r"-\d{5}-of-\d{5}$")
+_SIZE = re.compile(r"(?:^|[^a-z0-9.])(?:\d+x)?\d+(?:\.\d+)?[bmk](?![a-z0-9])", re.I)
+_TRAINING = re.compile(r"\b(?:lc\d|mix\d|ep\d|step\d|checkpoint|hf|merged)", re.I)
 
 
 def display_name(path: Path | None, facts: Any = None) -> str:
-    """Return the name people know: the file's, tidied, with the quantization behind it.
+    """Return the name people know, with the quantization behind it.
 
-    A file named by its checksum, as Ollama keeps them, is called what its header says.
+    The name is the file's, tidied, unless that says little and the header says more.
     """
     stem = _PIECE.sub("", path.stem) if path else ""
-    quant = main_quantization(facts)
     found = _QUANT.search(stem)
-    if found:
-        stem, quant = stem[: found.start()], quant or found.group(1).upper()
-    if path is not None and path.name.startswith("sha256"):
-        stem = str(getattr(facts, "name", "") or stem)
-    tidy = stem.replace("_", " ").replace("-", " ").strip() or stem
-    return f"{tidy} · {quant}" if quant else tidy
+    quant = str(getattr(facts, "file_type", "") or "")
+    quant = quant or (found.group(1).upper() if found else main_quantization(facts))
+    title = model_title(stem, str(getattr(facts, "name", "") or ""))
+    return f"{title} · {quant}" if quant else title
+
+
+def model_title(stem: str, stated: str = "") -> str:
+    """Return what to call a model: its file's stem, tidied, or the name that its header states.
+
+    The header wins where the file is named by a checksum, or tells no size while the header does;
+    a header that lists how the model was trained is no name.
+    """
+    found = _QUANT.search(stem)
+    bare = stem[: found.start()] if found else stem
+    tidy = re.sub(r"[-_]+", " ", bare).strip() or stem
+    sensible = 0 < len(stated) <= 40 and not _TRAINING.search(stated)
+    is_code = stem.startswith("sha256") or not bare
+    if stated and (is_code or (sensible and not _SIZE.search(tidy) and _SIZE.search(stated))):
+        return re.sub(r"[-_]+", " ", stated).strip()
+    return tidy
 
 
 def words_for(facts: Any) -> list[str]:
@@ -35,7 +50,7 @@ def words_for(facts: Any) -> list[str]:
     n_params = getattr(facts, "n_params", 0) or 0
     if n_params:
         words.append(parameters(n_params))
-    quant = main_quantization(facts)
+    quant = str(getattr(facts, "file_type", "") or main_quantization(facts))
     if quant:
         words.append(quant)
     n_ctx = getattr(facts, "n_ctx_train", 0) or 0
@@ -57,6 +72,13 @@ def main_quantization(facts: Any) -> str:
     quantized = {kind: n for kind, n in kinds.items() if kind not in ("F32", "F16", "BF16")}
     chosen = quantized or kinds
     return max(chosen, key=lambda kind: chosen[kind]) if chosen else ""
+
+
+def title_of(model: FoundModel) -> str:
+    """Return the first line of a model in a list: the name that its program gave it, or ours."""
+    if model.place.kind == "ollama":
+        return model.name
+    return model_title(model.name, str(getattr(model.facts, "name", "") or ""))
 
 
 def line_for(model: FoundModel) -> str:

@@ -1,9 +1,7 @@
 """Running answers: events of the engine drained by one timer, committed, and told as signals."""
 
 import time
-from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -12,31 +10,11 @@ from app.chats.conversation import Message
 from app.chats.database import ChatDatabase
 from app.errors import AppError
 from app.services.engine_service import EngineService, sentence
-from app.services.figures import SpeedMeter, timings_record
+from app.services.running import Reply
 from app.strings import tr
 
 FRAME_MS = 33
 COMMIT_S = 1.0
-
-
-@dataclass
-class Reply:
-    """One answer on its way; `events` is filled by the engine thread and drained here."""
-
-    message: Message
-    request: dict[str, Any]
-    events: deque[Any] = field(default_factory=deque)
-    handle: Any = None
-    parts: list[str] = field(default_factory=list)
-    speed: SpeedMeter = field(default_factory=SpeedMeter)
-    committed_at: float = field(default_factory=time.monotonic)
-    is_dirty: bool = False
-    is_stopping: bool = False
-    changes: list[dict[str, Any]] = field(default_factory=list)
-
-    def text(self) -> str:
-        """Return everything that has come so far."""
-        return "".join(self.parts)
 
 
 class Replies(QObject):
@@ -48,7 +26,7 @@ class Replies(QObject):
         reading(int, int, object): PromptProgress of a message.
         measured(int, int, int, float): message, tokens so far, tokens per second.
         settled(int, Message): an answer ended; its last state is stored.
-        busy_changed(): another number of answers is running.
+        busy_changed(): another number of answers runs, waits, reads or writes.
         trouble(str): the disk refused to store something; a sentence to show.
     """
 
@@ -95,7 +73,7 @@ class Replies(QObject):
         self._start(running, dict(request))
 
     def _start(self, message: Message, request: dict[str, Any]) -> None:
-        reply = Reply(message, request, parts=[message.text] if message.text else [])
+        reply = Reply(message, request)
         self.running[message.conversation_id] = reply
         self._submit(reply)
         self._timer.start()
@@ -154,6 +132,16 @@ class Replies(QObject):
         """Tell whether an answer of this conversation runs or waits."""
         return conversation_id in self.running
 
+    def place_in_line(self, conversation_id: int) -> int:
+        """Return how many answers wait up to and with this one; 0 when it does not wait."""
+        waiting = [c for c, reply in self.running.items() if reply.phase() == "waiting"]
+        is_full = len(waiting) < len(self.running)
+        return waiting.index(conversation_id) + 1 if is_full and conversation_id in waiting else 0
+
+    def rate(self) -> float:
+        """Return tokens per second of all running answers together."""
+        return sum(reply.speed.rate() for reply in self.running.values())
+
     def stop_all(self) -> None:
         """Stop everything and store what came; called when the window closes."""
         self._timer.stop()
@@ -190,18 +178,22 @@ class Replies(QObject):
             else:
                 last = last or event
         conversation_id, message_id = reply.message.conversation_id, reply.message.id
+        phase = reply.phase()
+        if progress is not None:
+            reply.progress = progress
         if progress is not None and not n_tokens:
             self.reading.emit(conversation_id, message_id, progress)
         text = "".join(pieces)
         if text:
-            reply.parts.append(text)
-            reply.is_dirty = True
+            reply.add(text)
             self.text_came.emit(conversation_id, message_id, text)
         if n_tokens:
             reply.speed.add(n_tokens)
             self.measured.emit(
                 conversation_id, message_id, reply.speed.n_tokens, reply.speed.rate()
             )
+        if reply.phase() != phase:
+            self.busy_changed.emit()
         if last is not None:
             self._end(reply, last)
         elif reply.is_dirty and time.monotonic() - reply.committed_at >= COMMIT_S:
@@ -225,14 +217,7 @@ class Replies(QObject):
             self._settle(reply, "failed", {"error": error})
             return
         state = "cancelled" if last.stop_type == "cancelled" else "finished"
-        record = {
-            "stop_type": last.stop_type,
-            "seed": last.seed,
-            "id_slot": last.id_slot,
-            "truncated": last.truncated,
-            "timings": timings_record(last.timings),
-        }
-        self._settle(reply, state, record)
+        self._settle(reply, state, reply.record(last))
 
     def _settle(self, reply: Reply, state: str, record: dict[str, Any]) -> None:
         """Store the last state of an answer, the record with all that made it."""

@@ -39,6 +39,7 @@ ACTIONS: dict[str, Action] = {
     "chat.start": Action("New chat", "Start a new chat", ("Ctrl+N", "Ctrl+Shift+O"), "Chats"),
     "chat.search": Action("Search", "Search all chats", ("Ctrl+K", "Ctrl+Shift+F"), "Chats"),
     "chat.rename": Action("Rename", "Rename this chat", ("F2",), "Chats"),
+    "chat.beside": Action("Open beside", "Open this chat in another pane", (), "Chats"),
     "chat.pin": Action("Pin", "Keep this chat at the top, or let it go", (), "Chats"),
     "chat.delete": Action(
         "Delete", "Move this chat to the trash", ("Ctrl+Shift+Backspace",), "Chats"
@@ -76,10 +77,21 @@ ACTIONS: dict[str, Action] = {
     "message.edit_question": Action(
         "Edit question", "Edit the last question", ("Ctrl+Shift+E",), "Messages"
     ),
+    "page.find": Action("Find", "Find in this chat", ("Ctrl+F",), "Messages"),
+    "page.find_next": Action("Next place", "Go to the next place found", ("F3",), "Messages"),
+    "page.find_previous": Action(
+        "Previous place", "Go to the place found before", ("Shift+F3",), "Messages"
+    ),
     "page.newest": Action(
         "Newest", "Go to the newest line and follow it", ("Ctrl+End",), "Messages"
     ),
     "composer.focus": Action("Write", "Go to the box you type in", ("Shift+Esc",), "Messages"),
+    "pane.split": Action("Split", "Open another pane beside this one", ("Ctrl+\\",), "Panes"),
+    "pane.close": Action(
+        "Close pane", "Close this pane; its chat stays and goes on", ("Ctrl+W",), "Panes"
+    ),
+    "pane.next": Action("Next pane", "Go to the next pane", ("Ctrl+Tab",), "Panes"),
+    "pane.previous": Action("Previous pane", "Go to the pane before", ("Ctrl+Shift+Tab",), "Panes"),
     "model.choose": Action("Choose model", "Choose a model", ("Ctrl+Shift+M",), "Model"),
     "model.open": Action("Open file", "Open a model file", ("Ctrl+O",), "Model"),
     "model.unload": Action("Unload", "Take the model out of memory", (), "Model"),

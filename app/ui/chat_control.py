@@ -1,7 +1,5 @@
 """What a person does with the list of conversations: find, open, rename, pin, delete, undo."""
 
-from typing import Any
-
 from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QMessageBox
 
@@ -10,49 +8,55 @@ from app.services.everything import Services
 from app.strings import tr
 from app.ui.bound import bound
 from app.ui.guard import Guard
-from app.ui.pages.chat import ChatPane
+from app.ui.panes import Panes
 from app.ui.widgets.chat_list import chat_rows, hit_rows
 from app.ui.widgets.sidebar import Sidebar
 
 
 class ChatControl(QObject):
-    """Ties the sidebar to the conversations and to the active pane."""
+    """Ties the sidebar to the conversations and to the current pane."""
 
     def __init__(
-        self, services: Services, sidebar: Sidebar, pane: ChatPane, guard: Guard, parent: QObject
+        self, services: Services, sidebar: Sidebar, panes: Panes, guard: Guard, parent: QObject
     ) -> None:
         super().__init__(parent)
         self._services = services
         self._sidebar = sidebar
-        self._pane = pane
+        self._panes = panes
         self._guard = guard
-        self._slots: dict[int, int] = {}
+        sidebar.model.lamp_words = lambda conversation_id: services.slots.lamp(conversation_id)[1]
         sidebar.chosen.connect(self.open)
         sidebar.started.connect(self.start)
         sidebar.searched.connect(lambda _: self.refresh())
         sidebar.renamed.connect(self._rename)
         sidebar.action.connect(self.act)
-        pane.opened.connect(self._on_opened)
+        panes.opened.connect(self._on_opened)
         services.chats.listed.connect(self.refresh)
         services.replies.busy_changed.connect(self.refresh)
-        services.replies.settled.connect(self._on_settled)
-        services.engine.changed.connect(self._slots.clear)
+        services.slots.changed.connect(self.refresh)
 
     def start(self) -> None:
         """Show an empty page that becomes a conversation with its first message."""
-        self._pane.open(None)
-        self._pane.composer.edit.setFocus()
+        self._panes.current.open(None)
+        self._panes.current.composer.edit.setFocus()
 
     def open(self, conversation_id: int, message_id: int | None = None) -> None:
-        """Show a conversation, at a message if given."""
-        if conversation_id != self._pane.conversation_id or message_id is not None:
-            try:
-                self._pane.open(conversation_id, message_id)
-            except (AppError, LookupError) as error:
-                self._guard.say(str(error), None)
-                return
+        """Show a conversation, at a message if given; what was searched for is marked there."""
+        find = self._sidebar.search.text().strip() if message_id is not None else ""
+        try:
+            self._panes.open(conversation_id, message_id, find)
+        except (AppError, LookupError) as error:
+            self._guard.say(str(error), None)
+            return
         if message_id is None:
-            self._pane.composer.edit.setFocus()
+            self._panes.current.composer.edit.setFocus()
+
+    def open_beside(self, conversation_id: int) -> None:
+        """Show a conversation in a pane of its own, beside the current one."""
+        there = self._panes.pane_of(conversation_id)
+        if there is None and self._panes.split() is None:
+            return
+        self.open(conversation_id)
 
     def refresh(self) -> None:
         """Show the conversations, or what a search found."""
@@ -63,7 +67,8 @@ class ChatControl(QObject):
             self._sidebar.set_rows(hit_rows(hits or []))
             return
         conversations = self._guard.attempt(database.conversations)
-        self._sidebar.set_rows(chat_rows(conversations or [], self._lamp))
+        slots = self._services.slots
+        self._sidebar.set_rows(chat_rows(conversations or [], lambda c: slots.lamp(c.id)))
 
     def open_neighbour(self, step: int) -> None:
         """Open the conversation that many rows below the present one."""
@@ -76,7 +81,9 @@ class ChatControl(QObject):
         chats = self._services.chats
         if not conversation_id:
             return
-        if key == "chat.rename":
+        if key == "chat.beside":
+            self.open_beside(conversation_id)
+        elif key == "chat.rename":
             self._sidebar.edit_title(conversation_id)
         elif key == "chat.pin":
             pinned = self._services.database.conversation(conversation_id).pinned
@@ -88,8 +95,9 @@ class ChatControl(QObject):
     def _rename(self, conversation_id: int, title: str) -> None:
         chats = self._services.chats
         self._guard.attempt(lambda: chats.change(conversation_id, title=title))
-        if conversation_id == self._pane.conversation_id:
-            self._pane.header.set_title(title)
+        pane = self._panes.pane_of(conversation_id)
+        if pane is not None:
+            pane.header.set_title(title)
 
     def empty_trash(self) -> None:
         """Remove for good what has been in the trash for longer than the person wants."""
@@ -111,8 +119,9 @@ class ChatControl(QObject):
         chats = self._services.chats
         title = self._services.database.conversation(conversation_id).title
         self._guard.attempt(lambda: chats.trash(conversation_id))
-        if conversation_id == self._pane.conversation_id:
-            self.start()
+        pane = self._panes.pane_of(conversation_id)
+        if pane is not None:
+            pane.open(None)
 
         def undo() -> None:
             self._guard.attempt(lambda: chats.restore(conversation_id))
@@ -120,20 +129,6 @@ class ChatControl(QObject):
 
         self._guard.say(tr("“{title}” is in the trash.", title=title or tr("New chat")), undo)
 
-    def _lamp(self, conversation: Any) -> tuple[str, str]:
-        """Return the lamp of a conversation and what it means in words."""
-        if self._services.replies.is_running(conversation.id):
-            return "running", tr("answering")
-        if conversation.id in self._slots.values():
-            return "ready", tr("ready: its memory is loaded, it answers at once")
-        return "cold", tr("must be read again before it answers")
-
     def _on_opened(self, conversation_id: int) -> None:
         self._sidebar.mark(conversation_id)
         self._services.settings["last_conversation"] = conversation_id
-
-    def _on_settled(self, conversation_id: int, message: Any) -> None:
-        slot = message.record.get("id_slot")
-        if isinstance(slot, int) and slot >= 0:
-            self._slots[slot] = conversation_id
-            self.refresh()

@@ -1,4 +1,4 @@
-"""Ties the Sampling tab to the conversation on show: values, presets, saving."""
+"""Ties the Sampling tab to the conversation of the current pane: values, presets, saving."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from app.services.everything import Services
 from app.services.sampling import sampler_rows
 from app.strings import tr
 from app.ui.guard import Guard
-from app.ui.pages.chat import ChatPane
+from app.ui.panes import Panes
 from app.ui.theme import theme
 from app.ui.widgets.inspector import Inspector
 from app.ui.widgets.sampling_panel import SamplingPanel
@@ -23,20 +23,20 @@ class SamplingControl(QObject):
         self,
         services: Services,
         inspector: Inspector,
-        pane: ChatPane,
+        panes: Panes,
         guard: Guard,
         window: QWidget,
     ) -> None:
         super().__init__(window)
         self._services = services
         self._inspector = inspector
-        self._pane = pane
+        self._panes = panes
         self._guard = guard
         self._window = window
         self._rows: Sequence[Any] = ()
         self.panel = SamplingPanel(())
         inspector.set_page("sampling", tr("Sampling"), self.panel)
-        pane.opened.connect(lambda _: self.show_values())
+        panes.opened.connect(lambda _: self.show_values())
         theme.changed.connect(self._on_theme_changed)
 
     def begin(self) -> None:
@@ -48,15 +48,15 @@ class SamplingControl(QObject):
         self._rows = rows
         self.panel = SamplingPanel(rows)
         self.panel.set_presets(self._services.presets.all())
-        self.panel.changed.connect(self._pane.change_sampling)
+        self.panel.changed.connect(lambda values: self._panes.current.change_sampling(values))
         self.panel.preset_chosen.connect(self._on_preset_chosen)
         self.panel.save_wanted.connect(self._ask_for_name)
         self.show_values()
         self._inspector.set_page("sampling", tr("Sampling"), self.panel)
 
     def show_values(self) -> None:
-        """Show the values of the conversation on show."""
-        self.panel.show_values(self._pane.params.get("sampling", {}))
+        """Show the values of the conversation in the current pane."""
+        self.panel.show_values(self._panes.current.params.get("sampling", {}))
 
     def _on_theme_changed(self) -> None:
         if self._rows:
@@ -65,7 +65,7 @@ class SamplingControl(QObject):
     def _on_preset_chosen(self, preset: Any) -> None:
         values = {**self.panel.defaults(), **preset.sampling}
         self.panel.show_values(values)
-        self._pane.change_sampling(values, replace=True)
+        self._panes.current.change_sampling(values, replace=True)
         self._services.settings["preset"] = preset.id
         self._guard.attempt(self._services.settings.save)
 

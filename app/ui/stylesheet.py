@@ -19,6 +19,7 @@ QMainWindow, #page { background: $background; }
 #statusBar { background: $sidebar; border: 0; border-top: 1px solid $line; }
 #paneHeader { background: $background; border: 0; border-bottom: 1px solid $line; }
 #title { font-size: ${f14}px; font-weight: 600; color: $text; }
+#title:disabled { color: $soft; }
 #secondary { font-size: ${f12}px; color: $soft; }
 #section { font-size: ${f11}px; font-weight: 600; color: $muted; }
 #heading { font-size: ${f20}px; font-weight: 600; color: $text; }

@@ -1,11 +1,10 @@
 """The main window: sidebar, panes, inspector and status line in their places, keys and menu."""
 
-import base64
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QByteArray, QPoint, Qt, QTimer, QUrl, Signal
+from PySide6.QtCore import QPoint, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import (
     QCloseEvent,
     QDesktopServices,
@@ -16,28 +15,31 @@ from PySide6.QtGui import (
     QShortcut,
     QShowEvent,
 )
-from PySide6.QtWidgets import QMainWindow, QMenu, QMessageBox, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMainWindow, QMenu, QMessageBox, QVBoxLayout, QWidget
 
 from app.services.everything import Services
 from app.services.machine import device_line
 from app.strings import tr
 from app.ui.actions import ACTIONS
 from app.ui.chat_control import ChatControl
+from app.ui.columns import Columns, packed, unpacked
 from app.ui.guard import Guard
 from app.ui.highlight import warm_up
 from app.ui.icons import program_icon
 from app.ui.model_control import ModelControl, dropped_model
 from app.ui.pages.chat import ChatPane
+from app.ui.panes import Panes
 from app.ui.sampling_control import SamplingControl
+from app.ui.slots_control import SlotsControl
 from app.ui.theme import theme
 from app.ui.widgets.inspector import Inspector
 from app.ui.widgets.sidebar import Sidebar
 from app.ui.widgets.status import StatusLine
 from app.ui.widgets.toast import Toast
 
-_OVERLAY_BELOW = 800  # window width in pixels under which the inspector lies over the pane
 _MENU = (
     ("model.open", "model.choose"),
+    ("pane.split", "pane.close"),
     ("window.sidebar", "window.inspector", "window.appearance"),
     ("window.larger", "window.smaller", "window.normal"),
     ("window.settings", "window.keys", "window.folder", "window.about"),
@@ -64,15 +66,15 @@ class MainWindow(QMainWindow):
         self._may_close = False
         self.guard = Guard(self)
         self.sidebar = Sidebar(self)
-        self.pane = ChatPane(services, self.guard, self)
-        self.panes = QSplitter(Qt.Orientation.Horizontal, self)
-        self.panes.addWidget(self.pane)
+        self.panes = Panes(lambda parent: ChatPane(services, self.guard, parent), self)
         self.inspector = Inspector(self)
+        self.columns = Columns(services.settings, self.sidebar, self.panes, self.inspector, self)
         self.status = StatusLine(self)
-        self.toast = Toast(self.pane.composer, self)
-        self.chats = ChatControl(services, self.sidebar, self.pane, self.guard, self)
-        self.sampling = SamplingControl(services, self.inspector, self.pane, self.guard, self)
-        self.models = ModelControl(services, self.pane, self.status, self.guard, self)
+        self.toast = Toast(lambda: self.pane.composer, self)
+        self.chats = ChatControl(services, self.sidebar, self.panes, self.guard, self)
+        self.sampling = SamplingControl(services, self.inspector, self.panes, self.guard, self)
+        self.slots = SlotsControl(services, self.inspector, self.guard, self)
+        self.models = ModelControl(services, self.panes, self.status, self.guard, self)
         self.inspector.set_page("model", tr("Model"), self.models.panel)
         self._memory = QTimer(self)
         self._memory.setInterval(2000)
@@ -83,36 +85,44 @@ class MainWindow(QMainWindow):
         self._restore_state()
         self.chats.refresh()
 
+    @property
+    def pane(self) -> ChatPane:
+        """Return the pane that has the attention."""
+        return self.panes.current
+
     def _arrange(self) -> None:
-        self.splitter = QSplitter(Qt.Orientation.Horizontal, self)
-        self.splitter.setChildrenCollapsible(False)
-        self.splitter.setHandleWidth(1)
-        for widget in (self.sidebar, self.panes, self.inspector):
-            self.splitter.addWidget(widget)
-        self.splitter.setStretchFactor(1, 1)
-        self.sidebar.setMinimumWidth(theme.px(180))
-        self.inspector.setMinimumWidth(theme.px(270))
         center = QWidget(self)
         box = QVBoxLayout(center)
         box.setContentsMargins(0, 0, 0, 0)
         box.setSpacing(0)
-        box.addWidget(self.splitter, 1)
+        box.addWidget(self.columns, 1)
         box.addWidget(self.status)
         self.setCentralWidget(center)
 
     def _connect(self) -> None:
         services = self.services
         self.guard.said.connect(self.say)
-        self.pane.link_wanted.connect(self._ask_about_link)
-        self.pane.header.sidebar.clicked.connect(self.toggle_sidebar)
-        self.pane.header.inspector.clicked.connect(self.toggle_inspector)
-        self.inspector.close_button.clicked.connect(self.toggle_inspector)
+        self.panes.made.connect(self._adopt)
+        self.panes.said.connect(self.guard.say)
+        self.panes.current_changed.connect(lambda _: self.toast.place())
+        self.inspector.shown.connect(lambda _: self.slots.refresh())
+        self.slots.chosen.connect(self.chats.open)
+        self._adopt(self.pane)
         self.sidebar.menu_wanted.connect(self._open_menu)
         self.models.setting_changed.connect(self.change_setting)
         services.replies.trouble.connect(self.say)
         services.jobs.failed.connect(lambda _: self.say(tr("Something unexpected happened.")))
         self._memory.timeout.connect(self.models.show_machine)
         theme.changed.connect(self.toast.place)
+
+    def _adopt(self, pane: ChatPane) -> None:
+        """Let a pane reach the window, and look as the settings want it."""
+        settings = self.services.settings
+        pane.link_wanted.connect(self._ask_about_link)
+        pane.header.sidebar.clicked.connect(self.columns.toggle_sidebar)
+        pane.header.inspector.clicked.connect(self.columns.toggle_inspector)
+        pane.set_reading_width(settings["reading_width"])
+        pane.composer.edit.sends_with_enter = settings["send_key"] == "enter"
 
     def begin(self) -> None:
         """Do what can wait until the window is on the screen: panels, models, memory."""
@@ -127,32 +137,25 @@ class MainWindow(QMainWindow):
 
     def _all_acts(self) -> dict[str, Callable[[], Any]]:
         """Return what each action of the table does in this window."""
-        pane, chats, models = self.pane, self.chats, self.models
-        acts = pane.acts
-        return {
+        chats, models, panes = self.chats, self.models, self.panes
+        return self._message_acts() | {
             "chat.start": chats.start,
             "chat.search": self._search,
             "chat.rename": self._rename,
-            "chat.pin": lambda: chats.act("chat.pin", pane.conversation_id),
-            "chat.delete": lambda: chats.act("chat.delete", pane.conversation_id),
+            "chat.pin": lambda: chats.act("chat.pin", self.pane.conversation_id),
+            "chat.delete": lambda: chats.act("chat.delete", self.pane.conversation_id),
             "chat.previous": lambda: chats.open_neighbour(-1),
             "chat.next": lambda: chats.open_neighbour(1),
             "message.stop": self._escape,
-            "message.regenerate": lambda: acts.act_on_last("message.regenerate"),
-            "message.continue": lambda: acts.act_on_last("message.continue"),
-            "message.previous_version": lambda: acts.step_version(-1),
-            "message.next_version": lambda: acts.step_version(1),
-            "message.copy_selection": acts.copy_selection,
-            "message.copy_answer": lambda: acts.act_on_last("message.copy"),
-            "message.copy_code": acts.copy_last_code,
-            "message.edit_question": acts.edit_question,
-            "page.newest": pane.transcript.go_to_newest,
-            "composer.focus": pane.composer.edit.setFocus,
+            "pane.split": panes.split,
+            "pane.close": panes.close_pane,
+            "pane.next": lambda: panes.step(1),
+            "pane.previous": lambda: panes.step(-1),
             "model.choose": models.choose,
             "model.open": models.open_file,
             "model.unload": self.services.engine.unload,
-            "window.sidebar": self.toggle_sidebar,
-            "window.inspector": self.toggle_inspector,
+            "window.sidebar": self.columns.toggle_sidebar,
+            "window.inspector": self.columns.toggle_inspector,
             "window.larger": lambda: self.set_zoom(theme.zoom + 0.1),
             "window.smaller": lambda: self.set_zoom(theme.zoom - 0.1),
             "window.normal": lambda: self.set_zoom(1.0),
@@ -162,6 +165,24 @@ class MainWindow(QMainWindow):
             "window.folder": self.open_folder,
             "window.about": self.open_about,
             "window.quit": self.close,
+        }
+
+    def _message_acts(self) -> dict[str, Callable[[], Any]]:
+        """Return what each action does that means the pane with the attention."""
+        return {
+            "message.regenerate": lambda: self.pane.acts.act_on_last("message.regenerate"),
+            "message.continue": lambda: self.pane.acts.act_on_last("message.continue"),
+            "message.previous_version": lambda: self.pane.acts.step_version(-1),
+            "message.next_version": lambda: self.pane.acts.step_version(1),
+            "message.copy_selection": lambda: self.pane.acts.copy_selection(),
+            "message.copy_answer": lambda: self.pane.acts.act_on_last("message.copy"),
+            "message.copy_code": lambda: self.pane.acts.copy_last_code(),
+            "message.edit_question": lambda: self.pane.acts.edit_question(),
+            "page.find": lambda: self.pane.find_bar.open_bar(),
+            "page.find_next": lambda: self.pane.find_bar.step(1),
+            "page.find_previous": lambda: self.pane.find_bar.step(-1),
+            "page.newest": lambda: self.pane.transcript.go_to_newest(),
+            "composer.focus": lambda: self.pane.composer.edit.setFocus(),
         }
 
     def act(self, key: str) -> None:
@@ -197,7 +218,7 @@ class MainWindow(QMainWindow):
 
     def _search(self) -> None:
         if self.sidebar.isHidden():
-            self.toggle_sidebar()
+            self.columns.toggle_sidebar()
         self.sidebar.focus_search()
 
     def _escape(self) -> None:
@@ -207,6 +228,9 @@ class MainWindow(QMainWindow):
             self.sidebar.search.clear()
         elif header.is_renaming():
             header.end_renaming()
+            self.pane.composer.edit.setFocus()
+        elif self.pane.find_bar.isVisible():
+            self.pane.find_bar.leave()
         elif self.pane.banner.isVisible():
             self.pane.banner.cancelled.emit()
         elif self.pane.is_running():
@@ -217,36 +241,6 @@ class MainWindow(QMainWindow):
     def say(self, sentence: str, undo: Callable[[], None] | None = None) -> None:
         """Show a short line at the bottom, with a way back if there is one."""
         self.toast.say(sentence, undo)
-
-    # ------------------------------------------------------------ columns
-
-    def toggle_sidebar(self) -> None:
-        """Show or hide the chats."""
-        self.sidebar.setVisible(self.sidebar.isHidden())
-        self.services.settings["sidebar_open"] = not self.sidebar.isHidden()
-
-    def toggle_inspector(self) -> None:
-        """Show or hide the inspector."""
-        self.inspector.setVisible(self.inspector.isHidden())
-        self.services.settings["inspector_open"] = not self.inspector.isHidden()
-        self._fit_inspector()
-
-    def _fit_inspector(self) -> None:
-        """In a narrow window the inspector lies over the pane, else it stands beside it."""
-        narrow = self.width() < theme.px(_OVERLAY_BELOW)
-        overlaid = self.inspector.parentWidget() is self
-        if narrow and not overlaid:
-            self.inspector.setParent(self)
-            self.inspector.hide()
-        elif not narrow and overlaid:
-            self.splitter.addWidget(self.inspector)
-            self.inspector.setVisible(self.services.settings["inspector_open"])
-        self.inspector.set_overlaid(narrow)
-        if narrow:
-            width = theme.px(320)
-            height = self.height() - self.status.height()
-            self.inspector.setGeometry(self.width() - width, 0, width, height)
-            self.inspector.raise_()
 
     # ------------------------------------------------------------ preferences
 
@@ -272,9 +266,13 @@ class MainWindow(QMainWindow):
         elif key == "zoom":
             theme.set_zoom(value / 100)
         elif key == "reading_width":
-            self.pane.set_reading_width(value)
+            for pane in self.panes.all():
+                pane.set_reading_width(value)
         elif key == "send_key":
-            self.pane.composer.edit.sends_with_enter = value == "enter"
+            for pane in self.panes.all():
+                pane.composer.edit.sends_with_enter = value == "enter"
+        elif key == "keep_reasoning":
+            self.services.chats.keeps_reasoning = value
         elif key == "code_font":
             theme.set_code_face(value)
         elif key == "motion":
@@ -328,23 +326,24 @@ class MainWindow(QMainWindow):
         settings = self.services.settings
         self.resize(theme.px(1440), theme.px(900))
         if settings["window"]:
-            self.restoreGeometry(_unpacked(settings["window"]))
-        if settings["splitters"]:
-            self.splitter.restoreState(_unpacked(settings["splitters"]))
-        self.sidebar.setVisible(settings["sidebar_open"])
-        self.inspector.setVisible(settings["inspector_open"])
-        self.pane.set_reading_width(settings["reading_width"])
-        self.pane.composer.edit.sends_with_enter = settings["send_key"] == "enter"
+            self.restoreGeometry(unpacked(settings["window"]))
+        self.columns.restore()
+        self.panes.restore(settings["panes"])
+        self.services.chats.keeps_reasoning = settings["keep_reasoning"]
         theme.animated = settings["motion"]
         if settings["code_font"]:
             theme.set_code_face(settings["code_font"])
 
     def _keep_state(self) -> None:
         settings = self.services.settings
-        settings["window"] = base64.b64encode(self.saveGeometry().data()).decode()
-        settings["splitters"] = base64.b64encode(self.splitter.saveState().data()).decode()
-        self.pane.composer.flush_draft()
-        self.pane.keep_fresh_draft()
+        settings["window"] = packed(self.saveGeometry())
+        self.columns.keep()
+        for pane in self.panes.all():
+            pane.composer.flush_draft()
+            made = pane.keep_fresh_draft()
+            if made and pane is self.pane:
+                settings["last_conversation"] = made
+        settings["panes"] = self.panes.state()
         self.guard.attempt(settings.save)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
@@ -359,13 +358,10 @@ class MainWindow(QMainWindow):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        if not self.services.settings["splitters"]:
-            side, tabs = theme.px(256), theme.px(310)
-            self.splitter.setSizes([side, max(200, self.width() - side - tabs), tabs])
+        self.columns.place()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._fit_inspector()
         self.toast.place()
 
     def closeEvent(self, event: QCloseEvent) -> None:
@@ -375,6 +371,7 @@ class MainWindow(QMainWindow):
             return
         self._keep_state()
         self._memory.stop()
+        self.slots.stop()
         self.models.starter.cancel()
         self.closed.emit()
         event.accept()
@@ -393,11 +390,3 @@ class MainWindow(QMainWindow):
     def _close_anyway(self) -> None:
         self._may_close = True
         QTimer.singleShot(0, self.close)
-
-
-def _unpacked(state: str) -> QByteArray:
-    """Return a stored window state; a damaged one is empty and changes nothing."""
-    try:
-        return QByteArray(base64.b64decode(state, validate=True))
-    except ValueError:
-        return QByteArray()

@@ -2,8 +2,14 @@
 
 from typing import Any
 
-from PySide6.QtCore import QTimer, Signal
-from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QGuiApplication, QResizeEvent
+from PySide6.QtCore import Signal
+from PySide6.QtGui import (
+    QAccessible,
+    QAccessibleAnnouncementEvent,
+    QGuiApplication,
+    QMouseEvent,
+    QResizeEvent,
+)
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from app.chats.conversation import Conversation, Message
@@ -12,16 +18,15 @@ from app.services.figures import speed, summary
 from app.strings import count, tr
 from app.ui.guard import Guard
 from app.ui.message_acts import MessageActs
+from app.ui.pane_engine import PaneEngine
+from app.ui.pane_figures import PaneFigures
 from app.ui.theme import theme
 from app.ui.widgets.composer import Composer
-from app.ui.widgets.error_card import ErrorCard
+from app.ui.widgets.find_bar import FindBar
 from app.ui.widgets.header import PaneHeader
-from app.ui.widgets.message import Reading
 from app.ui.widgets.pane_parts import Banner, EmptyPage, SystemPrompt
 from app.ui.widgets.transcript import Transcript
 from app.ui.widgets.welcome import Welcome
-
-_EXACT_CHARACTERS = 20_000  # longer drafts are counted by estimate while typing
 
 
 class ChatPane(QWidget):
@@ -32,12 +37,14 @@ class ChatPane(QWidget):
         link_wanted(str): a link was clicked.
         model_wanted(): the model chip was pressed.
         remedy_wanted(str): "choose" or "again", after a load that failed.
+        pressed(): the mouse was pressed where nothing else takes it.
     """
 
     opened = Signal(int)
     link_wanted = Signal(str)
     model_wanted = Signal()
     remedy_wanted = Signal(str)
+    pressed = Signal()
 
     def __init__(self, services: Services, guard: Guard, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -47,13 +54,11 @@ class ChatPane(QWidget):
         self.conversation: Conversation | None = None
         self.params: dict[str, Any] = {}
         self._editing: Message | None = None
-        self._n_used = 0
         self._live = ""
         self._fresh_draft = ""
-        self._trouble: ErrorCard | None = None
         self.header = PaneHeader(self)
         self.transcript = Transcript(self)
-        self.transcript.describe = self._describe
+        self.transcript.attention.describe = self._describe
         self.welcome = Welcome(self)
         self.empty = EmptyPage(self)
         self.pages = QStackedWidget(self)
@@ -63,10 +68,9 @@ class ChatPane(QWidget):
         self.banner = Banner(self)
         self.composer = Composer(self)
         self.acts = MessageActs(self)
-        self._count_later = QTimer(self)
-        self._count_later.setSingleShot(True)
-        self._count_later.setInterval(150)
-        self._count_later.timeout.connect(self._show_figures)
+        self.find_bar = FindBar(self.transcript, self)
+        self.figures = PaneFigures(services.engine, self.composer, self.header.ring, self)
+        self.engine = PaneEngine(self)
         self._arrange()
         self._connect()
         self.open(None)
@@ -82,14 +86,13 @@ class ChatPane(QWidget):
         for widget in (self.system, self.banner, self.composer):
             self._foot.addWidget(widget)
         box.addLayout(self._foot)
-        self._fit_foot()
+        self._restyle()
 
     def _connect(self) -> None:
-        replies, chats, engine = self.services.replies, self.services.chats, self.services.engine
+        replies, chats = self.services.replies, self.services.chats
         self.composer.sent.connect(self.send)
         self.composer.stopped.connect(self.stop)
         self.composer.draft_changed.connect(self._keep_draft)
-        self.composer.text_changed.connect(self._count_later.start)
         self.composer.recalled.connect(self.acts.edit_question)
         self.composer.system_wanted.connect(self.system.toggle)
         self.system.changed.connect(self._keep_system)
@@ -104,8 +107,9 @@ class ChatPane(QWidget):
         replies.measured.connect(self._on_measured)
         replies.settled.connect(self._on_settled)
         replies.busy_changed.connect(self._show_running)
-        engine.changed.connect(self.show_engine)
-        theme.changed.connect(self._fit_foot)
+        self.engine.remedy_wanted.connect(self.remedy_wanted)
+        self.find_bar.closed.connect(self.composer.edit.setFocus)
+        theme.changed.connect(self._restyle)
 
     # ------------------------------------------------------------ opening
 
@@ -119,9 +123,15 @@ class ChatPane(QWidget):
         """Return the last message of the branch on show, or None for an empty page."""
         return self.conversation.leaf_id if self.conversation else None
 
-    def open(self, conversation_id: int | None, message_id: int | None = None) -> None:
-        """Show a conversation from its end or at a message; None is a new, empty one."""
+    def open(
+        self, conversation_id: int | None, message_id: int | None = None, find: str = ""
+    ) -> None:
+        """Show a conversation from its end or at a message; None is a new, empty one.
+
+        `find` is a text to mark in that message. Raises AppError or LookupError.
+        """
         self._end_editing()
+        self.find_bar.close_bar()
         if self.conversation is None:
             self._fresh_draft = self.composer.text()
         self.composer.flush_draft()
@@ -136,8 +146,9 @@ class ChatPane(QWidget):
         self._load_branch()
         if message_id:
             self.transcript.go_to_message(message_id)
+            self.transcript.mark_text(message_id, find)
         self.header.set_title(self.conversation.title if self.conversation else "")
-        self.show_engine()
+        self.engine.show()
         self.opened.emit(self.conversation_id)
 
     def _fresh_params(self) -> dict[str, Any]:
@@ -154,18 +165,19 @@ class ChatPane(QWidget):
         database = self.services.database
         messages = database.branch(self.conversation_id) if self.conversation else []
         running = self.services.replies.running.get(self.conversation_id)
-        self._n_used = _tokens_used(messages)
+        self.figures.set_branch(messages)
         self.transcript.set_messages(messages)
         if running is not None:
             message = self.transcript.message(running.message.id)
             stored = len(message.text) if message else 0
             self.transcript.append_text(running.message.id, running.text()[stored:])
             if not running.text():
-                self.transcript.set_reading(running.message.id, self._waiting())
-        self._show_page()
+                self.transcript.set_reading(running.message.id, self.engine.reading())
+        self.show_page()
         self._show_running()
 
-    def _show_page(self) -> None:
+    def show_page(self) -> None:
+        """Show the messages, or what stands in their place."""
         if self.transcript.messages:
             self.pages.setCurrentWidget(self.transcript)
         elif self.services.engine.state in ("empty", "failed") and not self.services.engine.path:
@@ -174,46 +186,19 @@ class ChatPane(QWidget):
             self.empty.show_engine(self.services.engine)
             self.pages.setCurrentWidget(self.empty)
 
-    def show_engine(self) -> None:
-        """Show which model answers and whether anything can be sent."""
-        engine = self.services.engine
-        words = {"empty": tr("Choose a model"), "loading": tr("Loading {name}…", name=engine.name)}
-        self.header.set_model(words.get(engine.state, engine.name or tr("Choose a model")))
-        reasons = {
-            "empty": tr("Choose a model first."),
-            "failed": tr("The model could not be loaded: {why}", why=engine.error),
-        }
-        self.composer.block(reasons.get(engine.state, ""))
-        self._show_trouble()
-        self._show_page()
-        self._show_figures()
+    def show_above_composer(self, card: QWidget) -> None:
+        """Put a card between the conversation and the composer."""
+        self._foot.insertWidget(0, card)
 
-    def _show_trouble(self) -> None:
-        """Say above the composer why the model could not be loaded, until another one is tried."""
-        engine = self.services.engine
-        if self._trouble is not None:
-            self._trouble.deleteLater()
-            self._trouble = None
-        if engine.state == "failed":
-            remedies = (("choose", tr("Choose another model")), ("again", tr("Try again")))
-            self._trouble = ErrorCard(engine.error, engine.details, remedies, self)
-            self._trouble.remedy.connect(self.remedy_wanted)
-            self._foot.insertWidget(0, self._trouble)
-
-    def _waiting(self) -> Reading:
-        engine = self.services.engine
-        note = tr("Waiting for {name} to load…", name=engine.name)
-        return Reading(waiting_for=note if engine.state == "loading" else "")
-
-    def keep_fresh_draft(self) -> None:
-        """Store what stands unsent on an empty page as a chat of its own."""
+    def keep_fresh_draft(self) -> int:
+        """Store what stands unsent on an empty page as a chat of its own; return it, or 0."""
         text = self.composer.text()
+        made = None
         if self.conversation is None and text.strip():
             made = self.guard.attempt(
                 lambda: self.services.chats.start(params=self.params, draft=text)
             )
-            if made is not None:
-                self.services.settings["last_conversation"] = made.id
+        return made.id if made is not None else 0
 
     # ------------------------------------------------------------ acts
 
@@ -324,7 +309,7 @@ class ChatPane(QWidget):
         self.pages.setCurrentWidget(self.transcript)
         self.transcript.add_message(message)
         if message.state == "running":
-            self.transcript.set_reading(message.id, self._waiting())
+            self.transcript.set_reading(message.id, self.engine.reading())
         self._live = ""
         self._refresh_conversation()
         self._show_running()
@@ -340,11 +325,8 @@ class ChatPane(QWidget):
 
     def _on_reading(self, conversation_id: int, message_id: int, progress: Any) -> None:
         if conversation_id == self.conversation_id:
-            self._n_used = progress.n_prompt
-            reading = Reading(
-                progress.n_prompt, progress.n_cached, progress.n_read, progress.elapsed_ms
-            )
-            self.transcript.set_reading(message_id, reading)
+            self.figures.set_prompt(progress.n_prompt)
+            self.transcript.set_reading(message_id, self.engine.reading())
 
     def _on_measured(
         self, conversation_id: int, message_id: int, n_tokens: int, rate: float
@@ -352,18 +334,18 @@ class ChatPane(QWidget):
         if conversation_id == self.conversation_id:
             self._live = tr("{n} tokens · {rate}/s", n=count(n_tokens), rate=speed(rate))
             self.transcript.set_figures(message_id, self._live)
-            self._show_ring(self._n_used + n_tokens)
+            self.figures.set_live(n_tokens)
 
     def _on_settled(self, conversation_id: int, message: Message) -> None:
         if conversation_id != self.conversation_id:
             return
         self.transcript.update_message(message)
-        self._n_used = _tokens_used(self.transcript.messages)
+        self.figures.set_branch(self.transcript.messages)
         if message.state == "running":
-            self.transcript.set_reading(message.id, self._waiting())
+            self.transcript.set_reading(message.id, self.engine.reading())
         self._refresh_conversation()
         self._show_running()
-        self._show_figures()
+        self.figures.show()
         self._announce(message)
 
     def _announce(self, message: Message) -> None:
@@ -389,26 +371,11 @@ class ChatPane(QWidget):
     def _show_running(self) -> None:
         self.composer.set_running(self.is_running())
 
-    def _show_figures(self) -> None:
-        text, engine = self.composer.text(), self.services.engine
-        exact = engine.n_tokens(text) if len(text) <= _EXACT_CHARACTERS else None
-        n_tokens = exact if exact is not None else len(text) // 4
-        mark = "" if exact is not None else "≈ "
-        line = tr("{mark}{n} tokens", mark=mark, n=count(n_tokens))
-        if engine.n_ctx:
-            left = max(0, engine.n_ctx - self._n_used - n_tokens)
-            line += tr(" · {n} left", n=count(left))
-        self.composer.set_figures(line)
-        self._show_ring(self._n_used)
-
-    def _show_ring(self, n_used: int) -> None:
-        n_ctx = self.services.engine.n_ctx
-        self.header.ring.setVisible(bool(n_ctx))
-        if n_ctx:
-            words = tr("{n} of {all} tokens of context", n=count(n_used), all=count(n_ctx))
-            self.header.ring.set_usage(n_used / n_ctx, words)
-
     # ------------------------------------------------------------ layout
+
+    def _restyle(self) -> None:
+        self.setMinimumSize(theme.px(260), theme.px(220))
+        self._fit_foot()
 
     def _fit_foot(self) -> None:
         width = self.transcript.column_width(self.width())
@@ -418,12 +385,7 @@ class ChatPane(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._fit_foot()
+        self.find_bar.place()
 
-
-def _tokens_used(messages: list[Message]) -> int:
-    """Return the tokens that the branch took when it was last read and written."""
-    for message in reversed(messages):
-        timings = message.record.get("timings")
-        if timings:
-            return int(timings["n_prompt"]) + int(timings["n_generated"])
-    return 0
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        self.pressed.emit()

@@ -56,19 +56,19 @@ class ActionRow(QWidget):
             tip = tr(action.help) + (f"  ({action.shown_keys()})" if action.keys else "")
             self.buttons[key] = self._button(tr(action.label), tip, self._trigger(key))
             self.buttons[key].setAccessibleName(tr(action.help))
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(theme.px(4))
+        self._row = QHBoxLayout(self)
+        self._row.setSpacing(theme.px(4))
+        self._row.addStretch(0)
         widgets = (self.previous, self.position, self.next, *self.buttons.values(), self.more)
         for widget in widgets:
-            row.addWidget(widget)
-        row.addStretch(1)
-        row.addWidget(self.figures)
+            self._row.addWidget(widget)
+        self._row.addStretch(1)
+        self._row.addWidget(self.figures)
 
     def present(self, message: Any, place: tuple[int, int], figures: str) -> None:
         """Show what can be done with `message`; `place` is (its number, of how many), from 1."""
-        is_running = message.state == "running"
-        self._keys = _OWN if message.role == "user" else _ANSWER
+        is_running, is_own = message.state == "running", message.role == "user"
+        self._keys = _OWN if is_own else _ANSWER
         self._keys = () if is_running else self._keys
         number, of = place
         for widget in (self.previous, self.position, self.next):
@@ -77,7 +77,14 @@ class ActionRow(QWidget):
         self.previous.setEnabled(number > 1)
         self.next.setEnabled(number < of)
         self.figures.setText(figures)
+        self._align(is_own)
         self._fit()
+
+    def _align(self, to_the_right: bool) -> None:
+        """Stand right under an own message, else left with the figures at the right."""
+        self._row.setContentsMargins(0, 0, 0 if to_the_right else theme.px(6), 0)
+        self._row.setStretch(0, 1 if to_the_right else 0)
+        self._row.setStretch(self._row.count() - 2, 0 if to_the_right else 1)
 
     def keys(self) -> tuple[str, ...]:
         """Return the actions of the message on show, hidden ones too."""
@@ -99,13 +106,12 @@ class ActionRow(QWidget):
             if room < 0:
                 break
             n_shown += 1
-        if n_shown == len(self._keys) - 1:
-            n_shown -= 0 if room >= 0 else 0
         shown = self._keys[:n_shown]
         for key, button in self.buttons.items():
             button.setVisible(key in shown)
         self.more.setVisible(n_shown < len(self._keys))
-        self.figures.setVisible(room > self.figures.sizeHint().width() or not self._keys)
+        fits = room > self.figures.sizeHint().width() or not self._keys
+        self.figures.setVisible(bool(self.figures.text()) and fits)
 
     def _open_menu(self) -> None:
         menu = QMenu(self)

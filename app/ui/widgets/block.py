@@ -85,11 +85,12 @@ class BlockView:
         """Return the distance of the text from the left edge, in pixels."""
         return theme.px(22) * self.block.indent + theme.px(16) * self.block.quote
 
-    def space_above(self) -> int:
+    def space_above(self, above: Block) -> int:
         """Return the gap to the block above, in pixels."""
         if self.block.kind == "heading":
             return theme.px(18 if self.block.level < 3 else 14)
-        return theme.px(4 if self.block.tight else 10)
+        goes_on = self.block.tight and above.indent > 0
+        return theme.px(4 if goes_on else 10)
 
     def set_width(self, width: int) -> int:
         """Lay out for `width` pixels and return the height."""
@@ -157,6 +158,13 @@ class BlockView:
     def link_at(self, x: float, y: float) -> str:
         """Return the address of the link under a point, or an empty string."""
         return self.document.documentLayout().anchorAt(QPointF(x - self.inset, y))
+
+    def top_of(self, position: int) -> int:
+        """Return how far below the top of the view the line of a text position begins."""
+        block = self.document.findBlock(position)
+        line = block.layout().lineForTextPosition(position - block.position())
+        top = self.document.documentLayout().blockBoundingRect(block).top()
+        return round(top + (line.y() if line.isValid() else 0))
 
     def end_point(self) -> QRectF:
         """Return the rectangle of a caret behind the last character."""

@@ -1,13 +1,14 @@
 """The list of conversations: rows with sections, lamps and search hits, painted by a delegate."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from PySide6.QtCore import (
     QAbstractItemModel,
     QAbstractListModel,
+    QMimeData,
     QModelIndex,
     QPersistentModelIndex,
     QRect,
@@ -24,6 +25,7 @@ from app.ui.theme import theme
 Index = QModelIndex | QPersistentModelIndex
 ROW = Qt.ItemDataRole.UserRole
 DAY_S = 86_400
+CHAT = "application/x-inglenook-chat"  # a dragged conversation: its id
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class ChatRow:
     """One line of the list: a section heading, a conversation, or a search hit.
 
     `lamp` is "ready" (its memory is in a slot), "saved", "cold" or "running"; `lamp_text` says so.
+    `is_more` marks a further hit in the conversation of the row above.
     """
 
     kind: str
@@ -41,6 +44,7 @@ class ChatRow:
     marks: tuple[tuple[int, int], ...] = ()
     lamp: str = "cold"
     lamp_text: str = ""
+    is_more: bool = False
 
 
 def section_of(updated: float, pinned: bool, now: float) -> str:
@@ -79,21 +83,37 @@ def hit_rows(hits: list[Any]) -> list[ChatRow]:
     if not hits:
         return [ChatRow("section", tr("Nothing found"))]
     rows = [ChatRow("section", tr("Found"))]
-    for hit in hits:
+    last = 0
+    for hit in sorted(hits, key=_first_of(hits)):
         snippet = "" if hit.message_id is None else hit.snippet
         marks = () if hit.message_id is None else tuple(hit.marks)
         title = hit.title or tr("New chat")
-        rows.append(ChatRow("hit", title, hit.conversation_id, hit.message_id, snippet, marks))
+        is_more = hit.conversation_id == last
+        last = hit.conversation_id
+        row = ChatRow("hit", title, last, hit.message_id, snippet, marks, is_more=is_more)
+        rows.append(row)
     return rows
 
 
+def _first_of(hits: list[Any]) -> Callable[[Any], int]:
+    """Return the order that keeps hits of one conversation together, at its first hit."""
+    firsts: dict[int, int] = {}
+    for i, hit in enumerate(hits):
+        firsts.setdefault(hit.conversation_id, i)
+    return lambda hit: firsts[hit.conversation_id]
+
+
 class ChatListModel(QAbstractListModel):
-    """The rows as Qt's list model; `renamed` is called with (conversation id, title)."""
+    """The rows as Qt's list model; `renamed` is called with (conversation id, title).
+
+    `lamp_words` says the lamp of a conversation in words, with the numbers of this moment.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.rows: list[ChatRow] = []
         self.renamed: Callable[[int, str], None] = lambda _id, _title: None
+        self.lamp_words: Callable[[int], str] = lambda _id: ""
 
     def set_rows(self, rows: list[ChatRow]) -> None:
         """Show other rows; the same rows with other lamps only repaint."""
@@ -123,15 +143,29 @@ class ChatListModel(QAbstractListModel):
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.EditRole):
             return row.title
         if role == Qt.ItemDataRole.ToolTipRole:
-            return row.lamp_text or row.title
+            return self._tip(row)
         if role == Qt.ItemDataRole.AccessibleTextRole:
             return f"{row.title}, {row.lamp_text}" if row.lamp_text else row.title
         return row if role == ROW else None
+
+    def _tip(self, row: ChatRow) -> str:
+        words = self.lamp_words(row.conversation_id) if row.kind == "chat" else ""
+        return f"{row.title}\n{words}" if words else row.title
+
+    def mimeTypes(self) -> list[str]:
+        return [CHAT]
+
+    def mimeData(self, indexes: Sequence[QModelIndex]) -> QMimeData:
+        mime = QMimeData()
+        if indexes:
+            mime.setData(CHAT, str(self.rows[indexes[0].row()].conversation_id).encode())
+        return mime
 
     def flags(self, index: Index) -> Qt.ItemFlag:
         if not index.isValid() or self.rows[index.row()].kind == "section":
             return Qt.ItemFlag.NoItemFlags
         flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
+        flags |= Qt.ItemFlag.ItemIsDragEnabled
         is_chat = self.rows[index.row()].kind == "chat"
         return flags | Qt.ItemFlag.ItemIsEditable if is_chat else flags
 
@@ -149,6 +183,8 @@ class ChatDelegate(QStyledItemDelegate):
         row = index.data(ROW)
         if row.kind == "section":
             height = 34 if index.row() else 26
+        elif row.is_more:
+            height = 26
         else:
             height = 52 if row.snippet else 37
         return QSize(theme.px(100), theme.px(height))
@@ -183,6 +219,9 @@ class ChatDelegate(QStyledItemDelegate):
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), theme.px(8), theme.px(8))
         left, right = theme.px(8), theme.px(8 if row.kind == "hit" else 26)
+        if row.is_more:
+            self._paint_snippet(painter, box.adjusted(left, theme.px(2), -right, 0), row)
+            return
         text = box.adjusted(left, 0, -right, 0)
         if row.snippet:
             text.setHeight(theme.px(28))
@@ -240,6 +279,12 @@ class ChatDelegate(QStyledItemDelegate):
     def setModelData(self, editor: QWidget, model: QAbstractItemModel, index: Index) -> None:
         if isinstance(editor, QLineEdit):
             model.setData(index, editor.text(), int(Qt.ItemDataRole.EditRole))
+
+
+def dragged_chat(mime: QMimeData) -> int:
+    """Return the conversation that is being dragged, or 0."""
+    text = bytes(mime.data(CHAT).data()).decode("ascii", "replace") if mime.hasFormat(CHAT) else ""
+    return int(text) if text.isdecimal() else 0
 
 
 def _key(row: ChatRow) -> tuple[Any, ...]:

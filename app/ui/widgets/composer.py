@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from PySide6.QtCore import QEvent, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QMimeData, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QColor,
     QFocusEvent,
@@ -15,7 +15,14 @@ from PySide6.QtGui import (
     QPen,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QPlainTextEdit,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.strings import tr
 from app.ui.actions import ACTIONS
@@ -80,6 +87,10 @@ class MessageEdit(QPlainTextEdit):
                 event.ignore()
                 return True
         return super().event(event)
+
+    def canInsertFromMimeData(self, source: QMimeData) -> bool:
+        """Leave dropped files and chats to the window: they are no text."""
+        return not source.hasUrls() and super().canInsertFromMimeData(source)
 
     def inputMethodEvent(self, event: QInputMethodEvent) -> None:
         self._is_composing = bool(event.preeditString())
@@ -156,6 +167,7 @@ class Composer(QWidget):
         self._row = QHBoxLayout()
         self._row.addWidget(self.system)
         self._row.addWidget(self.figures, 1)
+        self.figures.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self._row.addWidget(self.send)
         self._row.addWidget(self.stop)
         self._outer.addWidget(self.edit)

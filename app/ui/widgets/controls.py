@@ -227,6 +227,10 @@ class ContextRing(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.part = 0.0
+        theme.changed.connect(self._restyle)
+        self._restyle()
+
+    def _restyle(self) -> None:
         self.setFixedSize(theme.px(22), theme.px(22))
 
     def set_usage(self, part: float, sentence: str) -> None:
@@ -256,8 +260,12 @@ class Sparkline(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._values: deque[float] = deque(maxlen=16)
-        self.setFixedSize(theme.px(16 * 4), theme.px(14))
         self.setAccessibleName("")
+        theme.changed.connect(self._restyle)
+        self._restyle()
+
+    def _restyle(self) -> None:
+        self.setFixedSize(theme.px(16 * 4), theme.px(14))
 
     def add(self, value: float) -> None:
         """Show one more value at the right."""

@@ -33,10 +33,11 @@ class ErrorCard(QFrame):
         details: str = "",
         remedies: tuple[tuple[str, str], ...] = (),
         parent: QWidget | None = None,
+        title: str = "",
     ) -> None:
         super().__init__(parent)
         self.setObjectName("errorCard")
-        self.setAccessibleName(tr("Error: {sentence}", sentence=sentence))
+        self.setAccessibleName(tr("Error: {sentence}", sentence=f"{title} {sentence}".strip()))
         self.sentence = QLabel(sentence, self)
         self.sentence.setWordWrap(True)
         self.sentence.setTextFormat(Qt.TextFormat.PlainText)
@@ -52,6 +53,12 @@ class ErrorCard(QFrame):
         outer = self._outer = QVBoxLayout(self)
         outer.setContentsMargins(theme.px(14), theme.px(12), theme.px(14), theme.px(12))
         outer.setSpacing(theme.px(8))
+        if title:
+            head = QLabel(title, self)
+            head.setObjectName("errorTitle")
+            head.setTextFormat(Qt.TextFormat.PlainText)
+            head.setWordWrap(True)
+            outer.addWidget(head)
         outer.addWidget(self.sentence)
         outer.addWidget(self.details)
         outer.addLayout(self._buttons(details, remedies))

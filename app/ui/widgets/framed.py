@@ -157,7 +157,7 @@ class CodeView(FramedView):
         """See FramedView."""
         return max(40, self.width - self.inset - 2 * theme.px(12))
 
-    def space_above(self) -> int:
+    def space_above(self, above: Block) -> int:
         """See BlockView."""
         return theme.px(10)
 

@@ -1,6 +1,7 @@
 """The head of a pane: title, the model as a chip, and how full the context is."""
 
 from PySide6.QtCore import Signal
+from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QStackedWidget, QWidget
 
 from app.strings import tr
@@ -36,12 +37,15 @@ class PaneHeader(QFrame):
         self.ring = ContextRing(self)
         self.sidebar = action_button("window.sidebar", "sidebar", self)
         self.inspector = action_button("window.inspector", "inspector", self)
+        self.close_button = action_button("pane.close", "close", self)
+        self._is_marked = False
         self._row = QHBoxLayout(self)
         self._row.addWidget(self.sidebar)
         self._row.addWidget(self.names)
         self._row.addWidget(self.chip)
         self._row.addStretch(1)
         self._row.addWidget(self.ring)
+        self._row.addWidget(self.close_button)
         self._row.addWidget(self.inspector)
         theme.changed.connect(self._restyle)
         self._restyle()
@@ -52,6 +56,24 @@ class PaneHeader(QFrame):
         self._row.setSpacing(theme.px(8))
         self.names.setFixedHeight(theme.px(34))
         self._fit_title()
+
+    def show_place(
+        self, is_first: bool, is_last: bool, is_one_of_many: bool, is_current: bool
+    ) -> None:
+        """Carry the window's buttons at the edges, and show which of several panes is current."""
+        self.sidebar.setVisible(is_first)
+        self.inspector.setVisible(is_last)
+        self.close_button.setVisible(is_one_of_many)
+        self._is_marked = is_one_of_many and is_current
+        self.title.setEnabled(is_current or not is_one_of_many)
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if self._is_marked:
+            thick = theme.px(2)
+            area = self.rect().adjusted(0, self.height() - thick, 0, 0)
+            QPainter(self).fillRect(area, theme.color("accent"))
 
     def set_title(self, title: str) -> None:
         """Show the title of the conversation."""
@@ -65,7 +87,8 @@ class PaneHeader(QFrame):
     def rename(self) -> None:
         """Let the person write another title in place."""
         self.field.setText(self.title.full_text())
-        self.field.selectAll()
+        self.field.end(False)
+        self.field.home(True)  # all is selected, the beginning in view
         self.names.setCurrentWidget(self.field)
         self.names.setMinimumWidth(theme.px(220))
         self.field.setFocus()

@@ -1,7 +1,6 @@
 """One message, streaming or finished: its blocks, its bubble, its progress and its error."""
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QPoint, QRectF, Qt, QTimer, Signal
@@ -9,60 +8,35 @@ from PySide6.QtGui import (
     QContextMenuEvent,
     QEnterEvent,
     QFocusEvent,
-    QGuiApplication,
     QMouseEvent,
     QPainter,
     QPainterPath,
     QPaintEvent,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QPushButton, QWidget
+from PySide6.QtWidgets import QWidget
 
-from app.strings import count, seconds, tr
+from app.services.reasoning import CLOSE, OPEN, ReasoningStream
+from app.strings import tr
 from app.ui.markdown import MarkdownStream, plain_blocks
 from app.ui.theme import theme
 from app.ui.widgets.block import BlockView, make_view
+from app.ui.widgets.copy_buttons import CopyButtons
 from app.ui.widgets.error_card import ErrorCard
-from app.ui.widgets.framed import CodeView
+from app.ui.widgets.reading import HEIGHT, Reading
+from app.ui.widgets.thought import ThoughtFold
 
 if TYPE_CHECKING:
     from app.ui.widgets.pointer import Pointer
 
 _SLICE = 16_000  # characters read at once, so that a very long message opens piece by piece
 _BUDGET_S = 0.03
+# Design pixels: above the content; below it, where the row of actions has its place.
+_ABOVE, _BELOW_OWN, _BELOW_ANSWER = 6, 24, 28
 NOTICES = {
     "interrupted": "The last answer was interrupted; this is as far as it got.",
     "cancelled": "Stopped.",
 }
-
-
-@dataclass
-class Reading:
-    """How far the prompt is read; counts are tokens. `waiting_for` says what comes before that."""
-
-    n_prompt: int = 0
-    n_cached: int = 0
-    n_read: int = 0
-    elapsed_ms: float = 0.0
-    waiting_for: str = ""
-
-    def done(self) -> float:
-        """Return the known share, 0 to 1."""
-        return min(1.0, (self.n_cached + self.n_read) / self.n_prompt) if self.n_prompt else 0.0
-
-    def sentence(self) -> str:
-        """Return the line above the bar."""
-        if not self.n_prompt:
-            return self.waiting_for or tr("Waiting for the engine…")
-        line = tr(
-            "Reading {read} of {all} tokens",
-            read=count(self.n_cached + self.n_read),
-            all=count(self.n_prompt),
-        )
-        left = self.n_prompt - self.n_cached - self.n_read
-        if self.n_read and self.elapsed_ms > 500 and left > 0:
-            line += tr(" · {time} left", time=seconds(self.elapsed_ms / self.n_read * left / 1000))
-        return line
 
 
 class MessageView(QWidget):
@@ -88,11 +62,13 @@ class MessageView(QWidget):
         self.views: list[BlockView] = []
         self.reading: Reading | None = None
         self.error: ErrorCard | None = None
+        self.thought: ThoughtFold | None = None
+        self._reasoning = ReasoningStream()
         self._stream = MarkdownStream()
         self._n_settled = 0
         self._pending = ""
         self._left, self._column = 0, 0
-        self._copy_buttons: dict[int, QPushButton] = {}
+        self._copying = CopyButtons(self)
         self._content_height = 0
         self._bubble = QRectF()
         self._marked = False
@@ -113,19 +89,28 @@ class MessageView(QWidget):
     def append(self, text: str) -> None:
         """Add streamed text; the transcript asks for the height afterwards."""
         self.reading = None
+        thought, said = self._reasoning.feed(text)
+        self._show_thought(thought)
         if self._pending:
-            self._pending += text
+            self._pending += said
             return
-        self._stream.feed(text)
+        self._stream.feed(said)
         self._sync()
 
     def update_message(self, message: Any) -> None:
         """Show a changed record: another state, a final text, an error."""
         was_running = self.is_running()
         self.message = message
-        if was_running and not self.is_running() and not self._pending:
-            self._stream.finish()
-            self._sync()
+        if self.is_running() and not was_running:  # it is continued: its end is open again
+            self.restyle()
+        if was_running and not self.is_running():
+            thought, said = self._reasoning.finish()
+            self._show_thought(thought)
+            self._pending += said if self._pending else ""
+            if not self._pending:
+                self._stream.feed(said)
+                self._stream.finish()
+                self._sync()
         self.reading = self.reading if self.is_running() else None
         self._show_error()
         self._name()
@@ -144,16 +129,19 @@ class MessageView(QWidget):
     def restyle(self) -> None:
         """Build everything again, after the theme or the zoom changed."""
         for view in self.views:
-            self._drop_button(view)
+            self._copying.drop(view)
         self.views = []
         self._stream, self._n_settled = MarkdownStream(), 0
+        if self.thought is not None:
+            self.thought.deleteLater()
+            self.thought = None
         self._load()
 
     def _load(self) -> None:
         if self.is_own():
             self.views = [make_view(block) for block in plain_blocks(self.message.text)]
         else:
-            self._pending = self.message.text
+            self._begin()
             self._read_on()
         self._show_error()
         self._name()
@@ -181,18 +169,51 @@ class MessageView(QWidget):
                 continue
             view = make_view(block)
             if i < len(self.views):
-                self._drop_button(self.views[i])
+                self._copying.drop(self.views[i])
                 self.views[i] = view
             else:
                 self.views.append(view)
         for view in self.views[self._n_settled + len(wanted) :]:
-            self._drop_button(view)
+            self._copying.drop(view)
         del self.views[self._n_settled + len(wanted) :]
         changed, self._n_settled = self._n_settled, len(self._stream.frozen)
         if self._column:
             self._layout(changed)
             top = self.views[changed].y if changed < len(self.views) else 0
             self.update(0, top - 2, self.width(), self.height() - top + 2)
+
+    def _begin(self) -> None:
+        """Tell thought and answer apart in what there is of the text."""
+        text = self.message.text
+        if CLOSE in text and not text.lstrip().startswith(OPEN):
+            text = OPEN + text  # the template had begun the thought
+        self._reasoning = ReasoningStream()
+        thought, self._pending = self._reasoning.feed(text)
+        if not self.is_running():
+            last_thought, last_said = self._reasoning.finish()
+            thought, self._pending = thought + last_thought, self._pending + last_said
+        self._show_thought(thought)
+
+    def has_stray_end(self, text: str) -> bool:
+        """Tell whether `text` ends a thought that the template began: all before it was one."""
+        return CLOSE in text and not self._reasoning.has_thought and not self.is_own()
+
+    def _show_thought(self, thought: str) -> None:
+        """Fold what the model thought into a line above the answer."""
+        known = float(self.message.record.get("thought_s", 0.0))
+        if self.thought is None and (thought or self._reasoning.has_thought):
+            self.thought = ThoughtFold(self, known)
+            self.thought.resized.connect(self._on_thought_resized)
+            self.thought.show()
+        if self.thought is not None:
+            if thought:
+                self.thought.append(thought)
+            self.thought.set_thinking(self._reasoning.is_thinking, known)
+
+    def _on_thought_resized(self) -> None:
+        self._layout()
+        self.height_changed.emit()
+        self.update()
 
     def _name(self) -> None:
         who = tr("You") if self.is_own() else tr("Answer")
@@ -227,12 +248,15 @@ class MessageView(QWidget):
 
     def actions_top(self) -> int:
         """Return where the row of actions belongs, in pixels from the top."""
-        return self._content_height - theme.px(28 if self.is_own() else 32)
+        below = _BELOW_OWN if self.is_own() else _BELOW_ANSWER
+        return self._content_height - theme.px(below - 2)
 
     def _layout(self, first: int = 0) -> None:
         if not self._column:
             return
-        top = theme.px(10)
+        top = theme.px(_ABOVE)
+        if self.thought is not None:
+            top += self.thought.place(self._left, top, self._column) + theme.px(6)
         width = self._column
         x_pad, y_pad = (theme.px(13), theme.px(9)) if self.is_own() else (0, 0)
         if self.is_own():
@@ -245,20 +269,21 @@ class MessageView(QWidget):
         for i, view in enumerate(self.views):
             if i >= first:
                 view.set_width(width)
-                gap = 0 if i == 0 else view.space_above()
+                gap = 0 if i == 0 else view.space_above(self.views[i - 1].block)
                 view.y = bottom + gap
-                self._place_button(view)
+                self._copying.place(view, self.text_left())
             bottom = view.y + view.height
         bottom += y_pad
         if self.is_own():
             left = self._left + self._column - width - 2 * x_pad
             self._bubble = QRectF(left, top, width + 2 * x_pad, bottom - top)
-        self._content_height = self._below(bottom) + theme.px(30 if self.is_own() else 36)
+        below = _BELOW_OWN if self.is_own() else _BELOW_ANSWER
+        self._content_height = self._below(bottom) + theme.px(below)
 
     def _below(self, bottom: int) -> int:
         """Return the bottom edge of what follows the text: progress, notice, error."""
         if self.reading is not None and not self.views:
-            return bottom + theme.px(58)
+            return bottom + theme.px(HEIGHT)
         if self._notice():
             bottom += theme.px(26)
         if self.error is not None:
@@ -275,35 +300,6 @@ class MessageView(QWidget):
     def text_left(self) -> int:
         """Return the left edge of the text, in pixels."""
         return round(self._bubble.left()) + theme.px(13) if self.is_own() else self._left
-
-    def _place_button(self, view: BlockView) -> None:
-        if not isinstance(view, CodeView):
-            return
-        button = self._copy_buttons.get(id(view))
-        if button is None:
-            button = QPushButton(tr("Copy"), self)
-            button.setObjectName("quiet")
-            button.setAccessibleName(tr("Copy the code"))
-            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-            button.setCursor(Qt.CursorShape.PointingHandCursor)
-            button.clicked.connect(lambda _=False, view=view: self._copy_code(view))
-            self._copy_buttons[id(view)] = button
-            button.show()
-        right, middle = view.copy_corner()
-        size = button.sizeHint()
-        x = self.text_left() + right - size.width()
-        button.setGeometry(x, view.y + middle - size.height() // 2, size.width(), size.height())
-
-    def _drop_button(self, view: BlockView) -> None:
-        button = self._copy_buttons.pop(id(view), None)
-        if button is not None:
-            button.deleteLater()
-
-    def _copy_code(self, view: CodeView) -> None:
-        QGuiApplication.clipboard().setText(view.block.text)
-        button = self._copy_buttons[id(view)]
-        button.setText(tr("Copied"))
-        QTimer.singleShot(1200, button, lambda: button.setText(tr("Copy")))
 
     # ------------------------------------------------------------ paint
 
@@ -322,17 +318,21 @@ class MessageView(QWidget):
             view.paint(painter, QRectF(area.translated(-left, -view.y)))
             painter.restore()
         if self.reading is not None and not self.views:
-            self._paint_reading(painter)
+            self.reading.paint(painter, self._left, self._content_top(), self._column)
         elif self.is_running() and self.views:
             self._paint_caret(painter)
         if self._notice():
             painter.setFont(theme.font(12.5))
             painter.setPen(theme.color("soft"))
             last = self.views[-1] if self.views else None
-            bottom = last.y + last.height if last else theme.px(10)
+            bottom = last.y + last.height if last else self._content_top()
             painter.drawText(self._left, bottom + theme.px(22), self._notice())
         if self.hasFocus() and self._marked:
             self._paint_focus(painter)
+
+    def _content_top(self) -> int:
+        """Return where the text begins, below a thought, in pixels."""
+        return theme.px(_ABOVE) + (self.thought.height() + theme.px(6) if self.thought else 0)
 
     def _paint_bubble(self, painter: QPainter) -> None:
         box, r, small = self._bubble, theme.px(14), theme.px(4)
@@ -347,26 +347,6 @@ class MessageView(QWidget):
         path.lineTo(box.left(), box.top() + r)
         path.quadTo(box.left(), box.top(), box.left() + r, box.top())
         painter.fillPath(path, theme.color("own"))
-
-    def _paint_reading(self, painter: QPainter) -> None:
-        reading = self.reading
-        if reading is None:
-            return
-        top = theme.px(10)
-        painter.setFont(theme.font(12.5))
-        painter.setPen(theme.color("soft"))
-        painter.drawText(self._left, top + theme.px(14), reading.sentence())
-        bar = QRectF(self._left, top + theme.px(24), self._column, theme.px(4))
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.color("line"))
-        painter.drawRoundedRect(bar, 2, 2)
-        bar.setWidth(bar.width() * reading.done())
-        painter.setBrush(theme.color("accent"))
-        painter.drawRoundedRect(bar, 2, 2)
-        if reading.n_cached:
-            painter.setPen(theme.color("soft"))
-            line = tr("{n} tokens were still in memory", n=count(reading.n_cached))
-            painter.drawText(self._left, top + theme.px(48), line)
 
     def _paint_caret(self, painter: QPainter) -> None:
         view = self.views[-1]
@@ -387,7 +367,7 @@ class MessageView(QWidget):
         painter.setPen(theme.color("accent"))
         painter.setBrush(Qt.BrushStyle.NoBrush)
         left = self._left - theme.px(10)
-        bar = QRectF(left, theme.px(10), theme.px(2), self._content_height - theme.px(44))
+        bar = QRectF(left, theme.px(8), theme.px(2), self._content_height - theme.px(36))
         painter.fillRect(bar, theme.color("accent"))
 
     def focusInEvent(self, event: QFocusEvent) -> None:

@@ -1,12 +1,13 @@
 """Models on this machine as a list of two lines each: name, and what is known about it."""
 
+from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetrics, QPainter, QPen
 from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
-from app.services.model_words import line_for
+from app.services.model_words import line_for, title_of
 from app.strings import tr
 from app.ui.theme import theme
 
@@ -21,6 +22,7 @@ class FoundModels(QAbstractListModel):
     def __init__(self) -> None:
         super().__init__()
         self.models: list[Any] = []
+        self.loaded: Path | None = None  # marked as the one that answers now
 
     def set_models(self, models: list[Any]) -> None:
         """Show other models."""
@@ -36,12 +38,17 @@ class FoundModels(QAbstractListModel):
             return None
         model = self.models[index.row()]
         if role == Qt.ItemDataRole.DisplayRole:
-            return model.name
+            return title_of(model)
         if role == Qt.ItemDataRole.ToolTipRole:
             return f"{model.path}\n{model.problem}".strip()
         if role == Qt.ItemDataRole.AccessibleTextRole:
-            return f"{model.name}, {model.problem or line_for(model)}"
+            loaded = tr("loaded, ") if self.is_loaded(model) else ""
+            return f"{title_of(model)}, {loaded}{model.problem or line_for(model)}"
         return model if role == MODEL else None
+
+    def is_loaded(self, model: Any) -> bool:
+        """Tell whether this is the model in memory."""
+        return self.loaded is not None and self.loaded in model.paths
 
     def flags(self, index: Index) -> Qt.ItemFlag:
         if not index.isValid() or self.models[index.row()].problem:
@@ -69,8 +76,16 @@ class _Delegate(QStyledItemDelegate):
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), theme.px(8), theme.px(8))
         text = box.adjusted(theme.px(10), theme.px(5), -theme.px(10), -theme.px(5))
+        found = index.model()
+        if isinstance(found, FoundModels) and found.is_loaded(model):
+            size = theme.px(8)
+            spot = QRectF(text.right() - size, box.center().y() - size / 2, size, size)
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(theme.color("good"))
+            painter.drawEllipse(spot)
+            text.setRight(text.right() - 2 * size)
         lines = (
-            (model.name, theme.font(13.5, 500), "soft" if model.problem else "text", 0),
+            (title_of(model), theme.font(13.5, 500), "soft" if model.problem else "text", 0),
             (model.problem or line_for(model), theme.font(12), "soft", theme.px(20)),
         )
         for line, font, token, top in lines:

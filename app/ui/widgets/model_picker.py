@@ -1,11 +1,13 @@
 """The chooser under the model chip: type to filter, Enter to load, or open a file."""
 
+from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
+from app.services.model_words import title_of
 from app.strings import tr
 from app.ui.actions import ACTIONS
 from app.ui.theme import theme
@@ -56,9 +58,10 @@ class ModelPicker(QFrame):
         row.addWidget(self.again)
         box.addLayout(row)
 
-    def set_models(self, models: list[Any], is_scanning: bool) -> None:
-        """Offer these models."""
+    def set_models(self, models: list[Any], is_scanning: bool, loaded: Path | None = None) -> None:
+        """Offer these models; the loaded one is marked."""
         self._models = models
+        self.list.found.loaded = loaded
         self.empty.setText(
             tr("Looking for models…") if is_scanning else tr("No model was found on this machine.")
         )
@@ -78,7 +81,9 @@ class ModelPicker(QFrame):
 
     def _show(self) -> None:
         words = self.filter.text().casefold().split()
-        models = [m for m in self._models if all(word in m.name.casefold() for word in words)]
+        models = [
+            m for m in self._models if all(w in f"{title_of(m)} {m.path}".casefold() for w in words)
+        ]
         self.list.set_models(models)
         self.list.setFixedHeight(self.list.height_for(max(1, min(8, len(models)))))
         self.list.setVisible(bool(models))

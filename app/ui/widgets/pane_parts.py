@@ -2,12 +2,21 @@
 
 from typing import Any
 
-from PySide6.QtCore import QTimer, Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QPlainTextEdit,
+    QProgressBar,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.strings import tr
 from app.ui.theme import theme
 from app.ui.widgets.controls import button, label
+
+_MIDDLE, _SPREAD = Qt.AlignmentFlag.AlignHCenter, Qt.AlignmentFlag(0)
 
 
 class EmptyPage(QWidget):
@@ -18,18 +27,27 @@ class EmptyPage(QWidget):
         self.setObjectName("page")
         self.title = label("", "heading", self)
         self.words = label("", "secondary", self)
+        self.progress = QProgressBar(self)
+        self.progress.setTextVisible(False)
+        self.progress.setRange(0, 1000)
+        self.progress.setAccessibleName(tr("Progress of opening the model"))
+        self.progress.setFixedWidth(theme.px(260))
+        self.stage = label("", "secondary", self)
+        for text in (self.title, self.words, self.stage):
+            text.setWordWrap(True)
+            text.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         box = QVBoxLayout(self)
+        box.setContentsMargins(theme.px(20), 0, theme.px(20), 0)
+        box.setSpacing(theme.px(8))
         box.addStretch(3)
-        for widget in (self.title, self.words):
-            row = QHBoxLayout()
-            row.addStretch(1)
-            row.addWidget(widget)
-            row.addStretch(1)
-            box.addLayout(row)
+        for widget in (self.title, self.words, self.progress, self.stage):
+            box.addWidget(widget, 0, _MIDDLE if widget is self.progress else _SPREAD)
         box.addStretch(4)
 
     def show_engine(self, engine: Any) -> None:
         """Say what can be done now."""
+        for widget in (self.progress, self.stage):
+            widget.setVisible(engine.state == "loading")
         if engine.state == "loading":
             self.title.setText(tr("The model is on its way"))
             self.words.setText(tr("You can write already; the answer comes when it is loaded."))
@@ -39,6 +57,11 @@ class EmptyPage(QWidget):
         else:
             self.title.setText(tr("What is on your mind?"))
             self.words.setText(tr("{name} answers here, on this machine.", name=engine.name))
+
+    def show_progress(self, stage: str, done: float) -> None:
+        """Show how far a load is, in words and 0 to 1."""
+        self.stage.setText(stage)
+        self.progress.setValue(round(1000 * done))
 
 
 class SystemPrompt(QFrame):

@@ -59,6 +59,34 @@ class Pointer(QObject):
             self.end = Spot(order, len(view.views) - 1, view.views[-1].last_position())
             self.show()
 
+    def select_text(self, order: int, text: str, nth: int = 0) -> int:
+        """Select the nth place of a text in one built message, letters large or small.
+
+        Where the whole text is nowhere, its words are looked for. Returns how far below the top
+        of the message it stands, in pixels; -1 if it is not there.
+        """
+        for wanted in (text.casefold(), *text.casefold().split()):
+            places = self._places(order, wanted) if wanted else []
+            if places:
+                self.anchor, self.end, top = places[min(nth, len(places) - 1)]
+                self.show()
+                return top
+        return -1
+
+    def _places(self, order: int, wanted: str) -> list[tuple[Spot, Spot, int]]:
+        """Return where a folded text stands in a message: its ends, and how far down."""
+        places: list[tuple[Spot, Spot, int]] = []
+        for i, block in enumerate(self.views[order].views if order in self.views else ()):
+            plain = block.document.toPlainText()
+            # Casefolding may lengthen a text; then places would not fit, so it only lowers there.
+            folded = plain.casefold() if len(plain.casefold()) == len(plain) else plain.lower()
+            at = folded.find(wanted)
+            while at >= 0:
+                start, end = Spot(order, i, at), Spot(order, i, at + len(wanted))
+                places.append((start, end, block.y + block.top_of(at)))
+                at = folded.find(wanted, at + len(wanted))
+        return places
+
     def show(self) -> None:
         """Write the selection onto the built blocks and repaint what changed."""
         for order, view in self.views.items():

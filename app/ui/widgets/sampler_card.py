@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from PySide6.QtCore import QRectF, Qt, Signal
-from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtCore import QEvent, QRectF, Qt, Signal
+from PySide6.QtGui import QEnterEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from app.strings import tr
 from app.ui.theme import theme
-from app.ui.widgets.controls import Slider, button, label
+from app.ui.widgets.controls import IconButton, Slider, button, label
 
 # The value at which a parameter has no effect; a sampler is off when its first one is there.
 OFF = {
@@ -135,14 +135,31 @@ class ValueRow(QWidget):
             self.set_value(self.value)
 
 
+class HoverButton(IconButton):
+    """An icon that is seen only while the mouse is near or the keyboard is on it."""
+
+    _is_hinted = False
+
+    def set_hinted(self, is_hinted: bool) -> None:
+        """Show the icon while the mouse is near."""
+        self._is_hinted = is_hinted
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self._is_hinted or self.hasFocus():
+            super().paintEvent(event)
+
+
 class SamplerCard(QFrame):
     """A sampler: its title, its first number, and the rest behind a fold.
 
     Signals:
         changed(str, object): key and value; None means back to the default.
+        use_changed(): the stage is in use now, or no longer.
     """
 
     changed = Signal(str, object)
+    use_changed = Signal()
 
     def __init__(self, sampler: Any, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -151,13 +168,16 @@ class SamplerCard(QFrame):
         self.title_text = tr(TITLES.get(sampler.name, sampler.name))
         self.setAccessibleName(self.title_text)
         self._is_open = False
+        self._was_used: bool | None = None
         self._shows_more = False
         self.rows = [self._row(parameter, i) for i, parameter in enumerate(sampler.parameters)]
         self.title = label(self.title_text, "subheading", self)
         self.help = label(tr(sampler.help), "secondary", self)
         self.help.setWordWrap(True)
-        self.off = button(tr("off"), "off", tr("Switch {name} on", name=self.title_text), self)
-        self.off.clicked.connect(self._open)
+        tip = tr("Switch {name} off", name=self.title_text)
+        self.off = HoverButton("close", tip, self)
+        self.off.setFixedSize(theme.px(20), theme.px(20))
+        self.off.clicked.connect(self.switch_off)
         self.more = button(
             tr("More"), "inline", tr("More settings of {name}", name=self.title_text)
         )
@@ -181,7 +201,6 @@ class SamplerCard(QFrame):
         head.addStretch(1)
         head.addWidget(self.off)
         head.addWidget(self.rows[0].box)
-        head.addSpacing(theme.px(14))
         box.addLayout(head)
         box.addWidget(self.help)
         box.addWidget(self.rows[0].slider)
@@ -225,34 +244,49 @@ class SamplerCard(QFrame):
         """Tell whether any number differs from its default."""
         return any(row.is_changed() for row in self.rows)
 
-    def _open(self) -> None:
+    def is_used(self) -> bool:
+        """Tell whether the stage has an effect, or was opened to get one."""
+        return self._is_open or not self.is_off()
+
+    def switch_on(self) -> None:
+        """Open the card, its first slider ready to be moved."""
         self._is_open = True
         self._refresh()
         self.rows[0].slider.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def switch_off(self) -> None:
+        """Give every number the value that has no effect, and fold the card away."""
+        self._is_open = self._shows_more = False
+        for row in self.rows:
+            if row.parameter.key in OFF and not row.is_off():
+                self.changed.emit(row.parameter.key, OFF[row.parameter.key])
+        self._refresh()
 
     def _toggle_more(self) -> None:
         self._shows_more = not self._shows_more
         self._refresh()
 
     def _refresh(self) -> None:
-        folded = self.is_off() and not self._is_open
-        self.off.setVisible(folded)
-        self.help.setHidden(folded)
-        self.rows[0].box.setHidden(folded)
-        self.rows[0].slider.setHidden(folded)
-        self.title.setEnabled(not folded)
+        self.off.setVisible(any(row.parameter.key in OFF for row in self.rows))
         changed_extra = any(row.is_changed() for row in self.rows[1:])
         for holder in self._extra:
-            holder.setVisible(not folded and (self._shows_more or changed_extra))
-        self.more.setVisible(not folded and bool(self._extra) and not changed_extra)
+            holder.setVisible(self._shows_more or changed_extra)
+        self.more.setVisible(bool(self._extra) and not changed_extra)
         self.more.setText(tr("Less") if self._shows_more else tr("More"))
+        used = self.is_used()
+        self.setHidden(not used)
+        if used != self._was_used:
+            self._was_used = used
+            self.use_changed.emit()
         self.update()
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        if self.is_off():
-            self._is_open = not self._is_open
-            self._refresh()
-        super().mousePressEvent(event)
+    def enterEvent(self, event: QEnterEvent) -> None:
+        super().enterEvent(event)
+        self.off.set_hinted(True)
+
+    def leaveEvent(self, event: QEvent) -> None:
+        super().leaveEvent(event)
+        self.off.set_hinted(False)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
@@ -263,5 +297,5 @@ class SamplerCard(QFrame):
             painter.setBrush(theme.color("accent"))
             size = theme.px(6)
             middle = self.title.geometry().center().y()
-            x = self.width() - theme.px(12) - size
+            x = self.title.geometry().right() + theme.px(8)
             painter.drawEllipse(QRectF(x, middle - size / 2 + 1, size, size))

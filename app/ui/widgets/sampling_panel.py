@@ -10,6 +10,7 @@ from app.strings import tr
 from app.ui.bound import bound
 from app.ui.theme import theme
 from app.ui.widgets.controls import button, label
+from app.ui.widgets.flow import FlowLayout
 from app.ui.widgets.sampler_card import SamplerCard
 
 
@@ -46,13 +47,41 @@ class SamplingPanel(QWidget):
         box.addLayout(self._row)
         for card in self.cards:
             card.changed.connect(self._on_changed)
+            card.use_changed.connect(self._show_unused)
             box.addWidget(card)
+        self._add_unused(box)
         self.note = label(
             tr("Changes act on the next token, also while an answer runs."), "secondary"
         )
         self.note.setWordWrap(True)
         box.addWidget(self.note)
         box.addStretch(1)
+
+    def _add_unused(self, box: QVBoxLayout) -> None:
+        """Offer the stages that have no effect as chips below the others."""
+        self.unused_title = label(tr("NOT IN USE"), "section", self)
+        self.unused_title.setContentsMargins(0, theme.px(8), 0, 0)
+        self.unused = QWidget(self)
+        flow = FlowLayout(self.unused, theme.px(6))
+        self.chips: dict[str, QPushButton] = {}
+        for card in self.cards:
+            tip = tr("Switch on: {help}", help=card.help.text())
+            chip = button(f"+ {card.title_text}", "chip", tip, self.unused)
+            chip.setAccessibleName(tr("Switch {name} on", name=card.title_text))
+            chip.clicked.connect(bound(card.switch_on))
+            flow.addWidget(chip)
+            self.chips[card.sampler.name] = chip
+        box.addWidget(self.unused_title)
+        box.addWidget(self.unused)
+        self._show_unused()
+
+    def _show_unused(self) -> None:
+        for card in self.cards:
+            self.chips[card.sampler.name].setVisible(not card.is_used())
+        has_some = any(not card.is_used() for card in self.cards)
+        self.unused_title.setVisible(has_some)
+        self.unused.setVisible(has_some)
+        self.unused.updateGeometry()
 
     def set_presets(self, presets: Sequence[Any]) -> None:
         """Offer these presets: the shipped ones as buttons, the person's own in a menu."""

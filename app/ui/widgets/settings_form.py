@@ -120,6 +120,7 @@ class SettingsForm(QWidget):
 
     def _text(self, row: Any, value: str) -> QLineEdit:
         made = QLineEdit(value, self)
+        made.setPlaceholderText(theme.code_face if row.key == "code_font" else "")
         made.setFixedWidth(theme.px(200))
         made.editingFinished.connect(lambda: self.changed.emit(row.key, made.text().strip()))
         return made

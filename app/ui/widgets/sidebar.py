@@ -22,7 +22,7 @@ from app.ui.theme import theme
 from app.ui.widgets.chat_list import ROW, ChatDelegate, ChatListModel, ChatRow
 from app.ui.widgets.controls import IconButton, button, label
 
-_MENU = ("chat.rename", "chat.pin", "chat.delete")
+_MENU = ("chat.beside", "chat.rename", "chat.pin", "chat.delete")
 
 
 class Sidebar(QFrame):
@@ -98,6 +98,7 @@ class Sidebar(QFrame):
         self.start.setFixedHeight(theme.px(38))
         self.search.setFixedHeight(theme.px(38))
         self.list.doItemsLayout()
+        self.list.show_note(not self.model.rows)
         self._place_hint()
 
     # ------------------------------------------------------------ content
@@ -105,6 +106,7 @@ class Sidebar(QFrame):
     def set_rows(self, rows: list[ChatRow]) -> None:
         """Show other rows and keep the present conversation marked."""
         self.model.set_rows(rows)
+        self.list.show_note(not rows)
         self.mark(self._current)
         is_turning = theme.animated and any(row.lamp == "running" for row in rows)
         if is_turning != self._turning.isActive():
@@ -215,3 +217,13 @@ class _ChatView(QListView):
         self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.setLayoutMode(QListView.LayoutMode.SinglePass)
+        self.setDragEnabled(True)
+        self.setDragDropMode(QAbstractItemView.DragDropMode.DragOnly)
+        self.note = label(tr("Your chats will be listed here."), "secondary", self)
+        self.note.setWordWrap(True)
+
+    def show_note(self, is_empty: bool) -> None:
+        """Say what belongs here while there is nothing."""
+        self.note.setVisible(is_empty)
+        inset = theme.px(8)
+        self.note.setGeometry(inset, theme.px(4), max(40, self.width() - 2 * inset), theme.px(40))

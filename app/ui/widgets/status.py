@@ -24,6 +24,10 @@ class Lamp(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.state = "empty"
+        theme.changed.connect(self._restyle)
+        self._restyle()
+
+    def _restyle(self) -> None:
         self.setFixedSize(theme.px(10), theme.px(10))
 
     def set_state(self, state: str) -> None:

@@ -13,7 +13,8 @@ from app.ui.widgets.controls import IconButton, button, label
 class Toast(QFrame):
     """Shows one sentence over its parent for some seconds; the newest replaces the last."""
 
-    def __init__(self, above: QWidget, parent: QWidget) -> None:
+    def __init__(self, above: Callable[[], QWidget], parent: QWidget) -> None:
+        """`above` tells over which widget to stand now."""
         super().__init__(parent)
         self.above = above
         self._window = parent
@@ -47,10 +48,11 @@ class Toast(QFrame):
         self._timer.start(round(1000 * (10 if undo else time_s)))
 
     def place(self) -> None:
-        """Stand in the middle just above `above`, the widget that must stay free."""
+        """Stand in the middle just above the widget that must stay free."""
         self.adjustSize()
-        corner = self.above.mapTo(self._window, QPoint(0, 0))
-        x = corner.x() + (self.above.width() - self.width()) // 2
+        below = self.above()
+        corner = below.mapTo(self._window, QPoint(0, 0))
+        x = corner.x() + (below.width() - self.width()) // 2
         self.move(max(theme.px(8), x), corner.y() - self.height() - theme.px(10))
 
     def _on_undo(self) -> None:

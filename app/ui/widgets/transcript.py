@@ -1,21 +1,19 @@
 """The scrolling conversation: only messages near the viewport are built, the rest are heights."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from PySide6.QtCore import QEvent, QPoint, Qt, Signal
-from PySide6.QtGui import QGuiApplication, QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QAbstractScrollArea, QMenu, QPushButton, QWidget
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtWidgets import QAbstractScrollArea, QPushButton, QWidget
 
 from app.strings import tr
-from app.ui.actions import ACTIONS
-from app.ui.bound import bound
 from app.ui.theme import theme
-from app.ui.widgets.action_row import ActionRow
+from app.ui.widgets.attention import Attention
 from app.ui.widgets.heights import HeightTree
-from app.ui.widgets.message import MessageView, Reading
+from app.ui.widgets.message import MessageView
 from app.ui.widgets.pointer import Pointer
+from app.ui.widgets.reading import Reading
 
 _NEAR_BOTTOM = 24  # pixels from the end that still count as "at the bottom"
 
@@ -47,19 +45,17 @@ class Transcript(QAbstractScrollArea):
         self.messages: list[Any] = []
         self.following = True
         self.reading_width = 0  # characters; 0 = the default of 72
-        self.describe: Callable[[Any], tuple[tuple[int, int], str]] = lambda _: ((1, 1), "")
         self._order: dict[Any, int] = {}
         self._heights = HeightTree()
         self._views: dict[int, MessageView] = {}
         self._streamed: dict[Any, list[str]] = {}
         self._placing = False
-        self._active: Any = None
         self.pointer = Pointer(self)
         self.pointer.link_activated.connect(self.link_activated)
-        self.row = ActionRow(self.viewport())
-        self.row.triggered.connect(self._on_row_triggered)
-        self.row.sibling.connect(self._on_row_sibling)
-        self.row.hide()
+        self.attention = Attention(self)
+        self.attention.triggered.connect(self.action)
+        self.attention.sibling.connect(self.sibling)
+        self.row = self.attention.row
         self.newest = QPushButton(tr("↓ newest"), self)
         self.newest.setObjectName("chip")
         self.newest.setAccessibleName(tr("Go to the newest line"))
@@ -78,11 +74,11 @@ class Transcript(QAbstractScrollArea):
         self._streamed = {m.id: [m.text] for m in messages if m.state == "running"}
         self.messages = list(messages)
         self._order = {message.id: i for i, message in enumerate(messages)}
-        per_line = max(20, self._column()[1] // theme.px(7))
+        per_line = max(20, self.column()[1] // theme.px(7))
         self._heights = HeightTree([_estimate(m, per_line) for m in messages])
         self.pointer.clear()
         self.pointer.views = self._views
-        self._active = None
+        self.attention.forget()
         self.following = True
         self._place()
 
@@ -93,21 +89,25 @@ class Transcript(QAbstractScrollArea):
         self._order[message.id] = len(self.messages)
         self.messages.append(message)
         self._heights.append(_estimate(message, 80))
-        self._active = None
+        self.attention.forget()
         self.following = True
         self._place()
 
     def append_text(self, message_id: Any, text: str) -> None:
         """Add streamed text to a running message, shown or not."""
         self._streamed.setdefault(message_id, []).append(text)
-        view = self._view_of(message_id)
+        view = self.view_of(message_id)
         if view is not None:
-            view.append(text)
+            if view.has_stray_end(text):
+                view.message = replace(view.message, text="".join(self._streamed[message_id]))
+                view.restyle()
+            else:
+                view.append(text)
             self._settle(view)
 
     def set_reading(self, message_id: Any, reading: Reading | None) -> None:
         """Show how far the prompt of a running message is read."""
-        view = self._view_of(message_id)
+        view = self.view_of(message_id)
         if view is not None:
             view.set_reading(reading)
             self._settle(view)
@@ -139,9 +139,7 @@ class Transcript(QAbstractScrollArea):
 
     def set_figures(self, message_id: Any, figures: str) -> None:
         """Show live figures beside the running message."""
-        shown = self._active or (self.messages[-1] if self.messages else None)
-        if shown is not None and shown.id == message_id:
-            self.row.set_figures(figures)
+        self.attention.set_figures(message_id, figures)
 
     def set_reading_width(self, characters: int) -> None:
         """Limit the lines to that many characters."""
@@ -159,7 +157,7 @@ class Transcript(QAbstractScrollArea):
         self.following = True
         self._place()
 
-    def go_to_message(self, message_id: Any) -> None:
+    def go_to_message(self, message_id: Any, takes_focus: bool = True) -> None:
         """Scroll a message of this branch into view and give it the focus."""
         order = self._order.get(message_id)
         if order is None:
@@ -168,8 +166,18 @@ class Transcript(QAbstractScrollArea):
         self._set_value(self._heights.start(order))
         self._place()
         view = self._views.get(order)
-        if view is not None:
+        if view is not None and takes_focus:
             view.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def mark_text(self, message_id: Any, text: str, nth: int = 0) -> None:
+        """Select the nth place of a text in a message that is on show, and scroll it into view."""
+        view = self.view_of(message_id)
+        top = self.pointer.select_text(self._order[message_id], text, nth) if view else -1
+        if view is not None and top >= 0:
+            self.following = False
+            wanted = self._heights.start(self._order[message_id]) + top
+            self._set_value(max(0, wanted - self.viewport().height() // 3))
+            self._place()
 
     def _set_value(self, value: int) -> None:
         bar = self.verticalScrollBar()
@@ -188,7 +196,7 @@ class Transcript(QAbstractScrollArea):
 
     # ------------------------------------------------------------ layout
 
-    def _column(self) -> tuple[int, int]:
+    def column(self) -> tuple[int, int]:
         """Return left edge and width of the text, in pixels."""
         width = self.column_width(self.width())
         return (self.width() - width) // 2, width
@@ -203,7 +211,7 @@ class Transcript(QAbstractScrollArea):
         height = self.viewport().height()
         if self._placing or not self.messages or height <= 0:
             self._drop_views(range(0))
-            self._show_row()
+            self.attention.show()
             return
         self._placing = True
         self.viewport().setUpdatesEnabled(False)
@@ -253,12 +261,12 @@ class Transcript(QAbstractScrollArea):
             view.height_changed.connect(self._on_height_changed)
             view.remedy.connect(lambda name, m=message: self.action.emit(f"message.{name}", m))
             view.focused.connect(lambda m=message: self._on_focused(m))
-            view.hovered.connect(lambda m=message: self._set_active(m))
-            view.menu_wanted.connect(lambda point, m=message: self._open_menu(m, point))
+            view.hovered.connect(lambda m=message: self.attention.turn_to(m))
+            view.menu_wanted.connect(lambda at, m=message: self.attention.open_menu(m, at))
             view.installEventFilter(self)
             self._views[order] = view
             view.lower()
-        height = view.set_column(*self._column())
+        height = view.set_column(*self.column())
         self._heights[order] = height
         return height
 
@@ -269,7 +277,7 @@ class Transcript(QAbstractScrollArea):
             view.setGeometry(0, y, width, self._heights[order])
             if view.isHidden():
                 view.setVisible(True)
-        self._show_row()
+        self.attention.show()
         self._show_newest()
 
     def _drop_views(self, keep: range) -> None:
@@ -296,7 +304,8 @@ class Transcript(QAbstractScrollArea):
         self._set_value(value)
         self._move_views()
 
-    def _view_of(self, message_id: Any) -> MessageView | None:
+    def view_of(self, message_id: Any) -> MessageView | None:
+        """Return the widget of a message, or None while it is not built."""
         return self._views.get(self._order.get(message_id, -1))
 
     def _on_height_changed(self) -> None:
@@ -315,54 +324,13 @@ class Transcript(QAbstractScrollArea):
         super().resizeEvent(event)
         self._place()
 
-    # ------------------------------------------------------------ row of actions
+    # ------------------------------------------------------------ the mouse
 
-    def _set_active(self, message: Any) -> None:
-        self._active = message
-        self._show_row()
-
-    def _show_row(self) -> None:
-        """Put the row under the active message, or under the last one."""
-        active = self._active or (self.messages[-1] if self.messages else None)
-        order = self._order.get(active.id) if active is not None else None
-        view = self._views.get(order) if order is not None else None
-        if view is None or order is None:
-            self.row.hide()
-            return
-        message = self.messages[order]
-        left, width = self._column()
-        self.row.setGeometry(
-            left - theme.px(6),
-            view.y() + view.actions_top(),
-            width + theme.px(12),
-            theme.px(26),
-        )
-        self.row.present(message, *self.describe(message))
-        self.row.raise_()
-        self.row.show()
-
-    def _on_row_triggered(self, key: str) -> None:
-        message = self._active or (self.messages[-1] if self.messages else None)
-        if message is not None:
-            self.action.emit(key, self.messages[self._order[message.id]])
-
-    def _open_menu(self, message: Any, point: QPoint) -> None:
-        """Offer the actions of a message, and the selected text, at a global point."""
-        self._set_active(message)
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        selected = self.pointer.selected_text()
-        if selected:
-            menu.addAction(tr("Copy selection"), bound(copy_text, selected))
-            menu.addSeparator()
-        for key in self.row.keys():
-            menu.addAction(tr(ACTIONS[key].label), bound(self._on_row_triggered, key))
-        menu.popup(point)
-
-    def _on_row_sibling(self, step: int) -> None:
-        message = self._active or (self.messages[-1] if self.messages else None)
-        if message is not None:
-            self.sibling.emit(message, step)
+    def viewportEvent(self, event: QEvent) -> bool:
+        """When the mouse leaves, the row of actions goes back to the last message."""
+        if event.type() == QEvent.Type.Leave:
+            self.attention.leave()
+        return super().viewportEvent(event)
 
     def _show_newest(self) -> None:
         bar = self.verticalScrollBar()
@@ -379,8 +347,8 @@ class Transcript(QAbstractScrollArea):
     # ------------------------------------------------------------ keyboard
 
     def _on_focused(self, message: Any) -> None:
-        self._set_active(message)
-        view = self._view_of(message.id)
+        self.attention.turn_to(message)
+        view = self.view_of(message.id)
         if view is None:
             return
         if view.y() < 0 or view.geometry().bottom() > self.viewport().height():
@@ -431,18 +399,9 @@ class Transcript(QAbstractScrollArea):
         if order in self._views:
             self._views[order].setFocus(Qt.FocusReason.TabFocusReason)
 
-    def content_point(self, order: int) -> QPoint:
-        """Return the top left corner of a built message inside the viewport, in pixels."""
-        return self._views[order].pos() if order in self._views else QPoint()
-
 
 def _estimate(message: Any, characters_per_line: int) -> int:
     """Guess the height of a message that is not built, in pixels."""
     text = message.text
     lines = text.count("\n") + len(text) // characters_per_line + 1
     return theme.px(60) + lines * theme.px(22)
-
-
-def copy_text(text: str) -> None:
-    """Put a text on the clipboard."""
-    QGuiApplication.clipboard().setText(text)

@@ -17,11 +17,13 @@ class Welcome(QScrollArea):
     Signals:
         chosen(object): the path of a model to load.
         starter_wanted(), file_wanted(): get the starter model, open a file.
+        cancelled(): the download should end.
     """
 
     chosen = Signal(object)
     starter_wanted = Signal()
     file_wanted = Signal()
+    cancelled = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -72,7 +74,8 @@ class Welcome(QScrollArea):
         self.starter_words = label("", "secondary")
         self.starter_words.setWordWrap(True)
         self.starter = button(tr("Get the starter model"), "primary")
-        self.starter.clicked.connect(self.starter_wanted)
+        self.starter.clicked.connect(self._on_starter_clicked)
+        self._is_fetching = False
         self.progress = QProgressBar(self.card)
         self.progress.setTextVisible(False)
         self.progress.setRange(0, 1000)
@@ -107,8 +110,9 @@ class Welcome(QScrollArea):
         self.list.set_models(models)
         self.list.setFixedHeight(self.list.height_for(max(1, min(5, len(models)))))
         self.list.setVisible(bool(models))
-        text = tr("FOUND ON THIS MACHINE") if models else tr("NO MODEL ON THIS MACHINE YET")
-        self.found_title.setText(tr("LOOKING FOR MODELS…") if is_scanning else text)
+        self.found_title.setVisible(is_scanning or bool(models))
+        text = tr("LOOKING FOR MODELS…") if is_scanning else tr("FOUND ON THIS MACHINE")
+        self.found_title.setText(text)
 
     def show_starter(self, starter: Any) -> None:
         """Offer the starter model: name, n_bytes, help, licence; None hides the offer."""
@@ -126,11 +130,23 @@ class Welcome(QScrollArea):
 
     def show_progress(self, done: float | None, words: str = "") -> None:
         """Show how far the starter model is on its way, 0 to 1; None when it is not."""
-        self.progress.setVisible(done is not None)
-        self.starter.setEnabled(done is None)
+        if self._is_fetching != (done is not None):
+            self._is_fetching = done is not None
+            self._name_starter()
+        self.progress.setVisible(self._is_fetching)
         self.progress.setValue(round(1000 * (done or 0)))
         if words:
             self.starter_words.setText(words)
+
+    def _name_starter(self) -> None:
+        self.starter.setText(tr("Cancel") if self._is_fetching else tr("Get the starter model"))
+        self.starter.setAccessibleName(self.starter.text())
+        self.starter.setObjectName("" if self._is_fetching else "primary")
+        self.starter.style().unpolish(self.starter)
+        self.starter.style().polish(self.starter)
+
+    def _on_starter_clicked(self) -> None:
+        (self.cancelled if self._is_fetching else self.starter_wanted).emit()
 
     def _choose(self, index: QModelIndex) -> None:
         model = index.data(MODEL)

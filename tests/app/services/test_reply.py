@@ -6,6 +6,7 @@ import pytest
 
 import engine
 from app.services import reply as module
+from app.services.figures import SpeedMeter
 from tests.make import window as make
 
 
@@ -162,7 +163,7 @@ def test_continue_goes_on_with_the_same_message(services, clients, qtbot):
 
 
 def test_a_speed_needs_some_time():
-    meter = module.SpeedMeter()
+    meter = SpeedMeter()
     meter.add(1, now=10.0)
     assert meter.rate() == 0
     for i in range(1, 21):

@@ -151,9 +151,10 @@ def test_the_arrow_keys_walk_the_messages(page, qtbot):
     page.activateWindow()
     page._views[49].setFocus()
     QTest.keyClick(page._views[49], Qt.Key.Key_Up)
-    assert page._active.id == 48
+    assert page.attention.message().id == 48
     QTest.keyClick(page._views[48], Qt.Key.Key_Home)
-    assert page._active.id == 0 and page._views[0].accessibleName().startswith("You: Message 0")
+    assert page.attention.message().id == 0
+    assert page._views[0].accessibleName().startswith("You: Message 0")
 
 
 def test_a_failed_answer_shows_its_card_in_place(page, qtbot):

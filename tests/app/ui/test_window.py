@@ -311,7 +311,7 @@ def test_closing_asks_once_while_an_answer_runs(tmp_path, qtbot):
 
 def test_the_narrow_window_lays_the_inspector_over_the_pane(window, qtbot):
     window.resize(700, 600)
-    qtbot.waitUntil(lambda: window.inspector.parentWidget() is window)
+    qtbot.waitUntil(lambda: window.columns.is_overlaid())
     assert window.inspector.isHidden()
     window.act("window.inspector")
     assert window.inspector.isVisible()
@@ -319,7 +319,7 @@ def test_the_narrow_window_lays_the_inspector_over_the_pane(window, qtbot):
     assert window.inspector.isHidden()
     window.act("window.inspector")
     window.resize(1400, 800)
-    assert window.inspector.parentWidget() is window.splitter
+    assert not window.columns.is_overlaid() and window.inspector.isVisible()
 
 
 def test_window_state_and_choices_are_remembered(tmp_path, clients, qtbot):

@@ -1,0 +1,87 @@
+"""One answer on its way: what came of it so far, how fast, and what is written down at its end."""
+
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.chats.conversation import Message
+from app.services.figures import SpeedMeter, timings_record
+from app.services.reasoning import ReasoningStream
+
+
+@dataclass
+class Reply:
+    """An answer that runs or waits; `events` is filled by the engine thread, drained elsewhere.
+
+    Attributes:
+        progress: the last PromptProgress, or None while it waits for its turn.
+        thought_s: seconds of reasoning before the answer proper, 0 without any.
+    """
+
+    message: Message
+    request: dict[str, Any]
+    events: deque[Any] = field(default_factory=deque)
+    handle: Any = None
+    parts: list[str] = field(default_factory=list)
+    speed: SpeedMeter = field(default_factory=SpeedMeter)
+    committed_at: float = field(default_factory=time.monotonic)
+    is_dirty: bool = False
+    is_stopping: bool = False
+    changes: list[dict[str, Any]] = field(default_factory=list)
+    progress: Any = None
+    thought_s: float = 0.0
+    _reasoning: ReasoningStream = field(default_factory=ReasoningStream)
+    _first_text_at: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Go on with what an earlier run of the same answer left."""
+        if self.message.text:
+            self.parts.append(self.message.text)
+            self._reasoning.feed(self.message.text)
+        self.thought_s = float(self.message.record.get("thought_s", 0.0))
+
+    def text(self) -> str:
+        """Return everything that has come so far."""
+        return "".join(self.parts)
+
+    def add(self, text: str) -> None:
+        """Take more text and measure how long the model thinks."""
+        now = time.monotonic()
+        self._first_text_at = self._first_text_at or now
+        was_thinking = self._reasoning.is_thinking or not self._reasoning.has_thought
+        self._reasoning.feed(text)
+        self.parts.append(text)
+        self.is_dirty = True
+        if self._reasoning.has_thought and was_thinking:
+            self.thought_s = max(self.thought_s, now - self._first_text_at)
+
+    def phase(self) -> str:
+        """Return where it is: "waiting", "reading" or "writing"."""
+        if self.speed.n_tokens:
+            return "writing"
+        return "reading" if self.progress is not None else "waiting"
+
+    def record(self, finished: Any) -> dict[str, Any]:
+        """Return what is written down of the engine's last event.
+
+        An answer that was continued counts what all its runs wrote.
+        """
+        timings = timings_record(finished.timings)
+        earlier = self.message.record.get("timings") if self.message.text else None
+        n_used = timings["n_prompt"] + timings["n_generated"]
+        if earlier:
+            for name in ("n_generated", "generate_ms"):
+                timings[name] += earlier.get(name, 0)
+            if timings["generate_ms"]:
+                per_s = timings["n_generated"] / timings["generate_ms"] * 1000
+                timings["generate_tps"] = round(per_s, 2)
+        out = {
+            "stop_type": finished.stop_type,
+            "seed": finished.seed,
+            "id_slot": finished.id_slot,
+            "truncated": finished.truncated,
+            "timings": timings,
+            "n_used": n_used,
+        }
+        return out | ({"thought_s": round(self.thought_s, 1)} if self.thought_s else {})
