@@ -87,11 +87,11 @@ def _wait(
 
 
 def _failure(log: Path) -> InternalError:
-    """Return the error of a child: its last line as the sentence, its whole output as a note."""
+    """Return the error of a child: its last line as the sentence, the lines before as a note."""
     text = log.read_text("utf-8", "replace").strip()
     words = text.splitlines()[-1][:500] if text else "the compiler ended without a word"
     error = InternalError(f"Kernels did not compile: {words}")
-    error.add_note(text)
+    error.add_note(text[-4000:])
     return error
 
 

@@ -24,13 +24,14 @@ from engine.native.simd.arithmetic import (
     vsqrt,
 )
 from engine.native.simd.dots import (
+    BYTES,
     FEATURES,
     IS_X86,
     LEVEL,
+    dot_bytes,
     dot_ir,
     dot_pairs,
     dot_u7i8,
-    dot_u8i8,
     pack_i16,
     pack_ir,
 )
@@ -172,6 +173,7 @@ from engine.native.simd.vectors import (
 )
 
 __all__ = [
+    "BYTES",
     "F16",
     "F32",
     "F64",
@@ -208,10 +210,10 @@ __all__ = [
     "constant",
     "converter",
     "copy_bytes",
+    "dot_bytes",
     "dot_ir",
     "dot_pairs",
     "dot_u7i8",
-    "dot_u8i8",
     "exp_ir",
     "f16_to_f32_ir",
     "f32_to_f16_ir",

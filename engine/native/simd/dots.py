@@ -7,6 +7,7 @@ from numba.extending import intrinsic
 
 from engine.native import level
 from engine.native.simd.vectors import (
+    I1,
     I16,
     I32,
     call,
@@ -23,6 +24,8 @@ LEVEL = level.current().name
 FEATURES = level.current().features
 IS_X86 = platform.machine().lower() in ("x86_64", "amd64")
 _YMM = LEVEL in ("avx2", "avxvnni")
+# What the dot of this level takes for 8-bit weights; unsigned ones are kept 128 higher.
+BYTES = "u8" if LEVEL in ("avx512", "avxvnni") else "s8"
 
 
 def _pair_dot_i16(b, x, y):
@@ -35,11 +38,11 @@ def _pair_dot_i16(b, x, y):
     return b.add(shuf(b, p, p, range(0, n, 2)), shuf(b, p, p, range(1, n, 2)))
 
 
-def _widened_dot(b, acc, w, x):
+def _widened_dot(b, acc, w, x, kind):
     """Emit the dot without a special instruction: widen to i16, pair-dot, add pairs."""
     n = acc.type.count
     wide = ir.VectorType(I16, 4 * n)
-    w, x = b.zext(w, wide), b.sext(x, wide)
+    w, x = b.sext(w, wide) if kind == "s8" else b.zext(w, wide), b.sext(x, wide)
     if _YMM:
         p = join(b, *(_pair_dot_i16(b, half(b, w, i), half(b, x, i)) for i in (0, 1)))
     else:
@@ -48,11 +51,20 @@ def _widened_dot(b, acc, w, x):
     return b.add(acc, pairs)
 
 
-def dot_ir(b, acc, w, x, small):
-    """Emit acc <n x i32> + 4-byte dots of w <4n x u8> and x <4n x i8>.
+def _dot_by_size(b, acc, w, x, kind):
+    """Emit AVX2's dot: its instruction wants w unsigned, and saturates for w > 128."""
+    if kind == "s8":  # move the sign of w to x
+        x = call(b, "llvm.x86.avx2.psign.b", x.type, [x, w])
+        w = call(b, "llvm.abs.v32i8", w.type, [w, ir.Constant(I1, 0)])
+    p = call(b, "llvm.x86.avx2.pmadd.ub.sw", ir.VectorType(I16, 16), [w, x])
+    return b.add(acc, _pair_dot_i16(b, p, ir.Constant(p.type, [1] * 16)))
 
-    `small` promises w <= 127, which lets AVX2's saturating pmaddubsw (and NEON's signed dot) be
-    exact.
+
+def dot_ir(b, acc, w, x, kind):
+    """Emit acc <n x i32> + 4-byte dots of w <4n x i8> and x <4n x i8> in [-127, 127].
+
+    kind says what w holds: "u7" 0 to 127, which is exact everywhere; "u8" unsigned and "s8" signed
+    bytes, of which each level has the one named by BYTES.
     """
     n = acc.type.count
     if LEVEL == "avx512":
@@ -60,31 +72,30 @@ def dot_ir(b, acc, w, x, small):
         args = [acc, b.bitcast(w, v), b.bitcast(x, v)]
         return call(b, "llvm.x86.avx512.vpdpbusd.512", v, args)
     if n > (8 if _YMM else 4):
-        parts = [dot_ir(b, half(b, acc, i), half(b, w, i), half(b, x, i), small) for i in (0, 1)]
+        parts = [dot_ir(b, half(b, acc, i), half(b, w, i), half(b, x, i), kind) for i in (0, 1)]
         return join(b, *parts)
     if LEVEL == "avxvnni":
         v = ir.VectorType(I32, 8)
         args = [acc, b.bitcast(w, v), b.bitcast(x, v)]
         return call(b, "llvm.x86.avx512.vpdpbusd.256", v, args)
-    if LEVEL == "neon" and small:
+    if LEVEL == "neon":
         v = ir.VectorType(I32, 4)
         return call(b, "llvm.aarch64.neon.sdot.v4i32.v16i8", v, [acc, w, x])
-    if LEVEL == "avx2" and small:
-        p = call(b, "llvm.x86.avx2.pmadd.ub.sw", ir.VectorType(I16, 16), [w, x])
-        return b.add(acc, _pair_dot_i16(b, p, ir.Constant(p.type, [1] * 16)))
-    return _widened_dot(b, acc, w, x)
-
-
-@intrinsic
-def dot_u8i8(typing, acc, w, x):
-    """acc[i] += sum_j w[4i+j] * x[4i+j] with w <= 255."""
-    return i32x16(i32x16, u8x64, i8x64), lambda context, b, sig, a: dot_ir(b, *a, False)
+    if LEVEL == "avx2":
+        return _dot_by_size(b, acc, w, x, kind)
+    return _widened_dot(b, acc, w, x, kind)
 
 
 @intrinsic
 def dot_u7i8(typing, acc, w, x):
-    """As dot_u8i8 with the promise w <= 127 (4-, 5- and 6-bit weights)."""
-    return i32x16(i32x16, u8x64, i8x64), lambda context, b, sig, a: dot_ir(b, *a, True)
+    """acc[i] += sum_j w[4i+j] * x[4i+j] with w <= 127 (4-, 5- and 6-bit weights)."""
+    return i32x16(i32x16, u8x64, i8x64), lambda context, b, sig, a: dot_ir(b, *a, "u7")
+
+
+@intrinsic
+def dot_bytes(typing, acc, w, x):
+    """acc[i] += sum_j w[4i+j] * x[4i+j] with w unsigned or signed, as BYTES says."""
+    return i32x16(i32x16, u8x64, i8x64), lambda context, b, sig, a: dot_ir(b, *a, BYTES)
 
 
 def _in_parts(b, emit, width, *vectors):

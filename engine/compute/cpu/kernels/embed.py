@@ -7,9 +7,12 @@ from engine.compute.cpu.kernels.rows_float import LOADS
 from engine.compute.cpu.kernels.words import indices, word, word_f32
 from engine.compute.cpu.signatures import N_TOKENS, TOKENS
 from engine.native.simd import (
+    bitcaster,
     callee,
     callee_out_of_line,
     copy_bytes,
+    i8_to_i32,
+    i8x16,
     load_f32,
     load_i32,
     shuffle,
@@ -19,11 +22,13 @@ from engine.native.simd import (
     store_f32x16,
     to_f32,
     u8_to_i32,
+    u8x16,
     u8x64,
 )
 
 EMBED = indices("matmul/embed")
 quarters = [shuffle(u8x64, range(16 * i, 16 * i + 16)) for i in range(4)]
+as_i8x16 = bitcaster(u8x16, i8x16)
 scales_room, block_room = stack(64), stack(128)
 
 
@@ -50,11 +55,12 @@ def quantized(form):
     def write16(u, scales_at, i, factor, out):
         d = load_f32(scales_at + i // form_per_scale * 4)
         m = load_f32(scales_at + 32 + i // 32 * 4) if has_min else d * minus_offset
-        v = to_f32(u8_to_i32(u)) * splat_f32(d) + splat_f32(m)
+        whole = i8_to_i32(as_i8x16(u)) if is_signed else u8_to_i32(u)
+        v = to_f32(whole) * splat_f32(d) + splat_f32(m)
         store_f32x16(out + 4 * i, v * splat_f32(factor))
 
     form_per_scale, has_min, minus_offset = form.per_scale, form.has_min, np.float32(-form.offset)
-    is_legacy, size = form.values == 32, form.n_bytes
+    is_legacy, size, is_signed = form.values == 32, form.n_bytes, form.kind == "s8"
 
     @callee_out_of_line
     def write_row(p, n, factor, out):

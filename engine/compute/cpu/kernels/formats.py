@@ -1,7 +1,7 @@
 """FORMATS: one row per quantized weight type; a further type is a row and its unpack function.
 
-A weight is d * (u - offset), or d * u + m for formats with mins, where u is the unsigned byte from
-`unpack` and d, m belong to `per_scale` consecutive weights.
+A weight is d * (u - offset), or d * u + m for formats with mins, where u is the byte from `unpack`
+ and d, m belong to `per_scale` consecutive weights.
 """
 
 from collections import namedtuple
@@ -13,6 +13,7 @@ from numba.extending import intrinsic
 
 from engine.compute.cpu.kernels import unpack
 from engine.native.simd import (
+    BYTES,
     I8,
     I32,
     callee,
@@ -28,10 +29,10 @@ from engine.native.simd import (
     store_f32x16,
 )
 
-# values, n_bytes: of one block. is_small: u <= 127. unpack(p, j): see unpack.py. scales(p, n, out):
-# the scales of 32 * n weights at p, n <= 8; out is f32[16]: eight scales then eight mins, or
-# sixteen scales of 16 weights.
-Format = namedtuple("Format", "name values n_bytes per_scale offset has_min is_small unpack scales")
+# values, n_bytes: of one block. kind of u: see dot_ir. unpack(p, j): see unpack.py.
+# scales(p, n, out): the scales of 32 * n weights at p, n <= 8; out is f32[16]: eight scales then
+# eight mins, or sixteen scales of 16 weights.
+Format = namedtuple("Format", "name values n_bytes per_scale offset has_min kind unpack scales")
 
 
 def _plain_scales(n_bytes, has_min):
@@ -76,22 +77,21 @@ def _scales_q6_k(p, n, out):
     store_f32x16(out, i8_to_f32(load_i8x16(p + 192)) * halves1(p + 208))
 
 
+BYTE_OFFSET = 128 if BYTES == "u8" else 0
+_Q8_0_SCALES = _plain_scales(34, False)
 FORMATS = {
     row.name: row
     for row in (
-        Format("q4_0", 32, 18, 32, 8, False, True, unpack.bytes64_q4_0, _plain_scales(18, False)),
-        Format("q4_1", 32, 20, 32, 0, True, True, unpack.bytes64_q4_1, _plain_scales(20, True)),
-        Format("q5_0", 32, 22, 32, 16, False, True, unpack.bytes64_q5_0, _plain_scales(22, False)),
-        Format("q5_1", 32, 24, 32, 0, True, True, unpack.bytes64_q5_1, _plain_scales(24, True)),
-        Format(
-            "q8_0", 32, 34, 32, 128, False, False, unpack.bytes64_q8_0, _plain_scales(34, False)
-        ),
-        Format("q4_k", 256, 144, 32, 0, True, True, unpack.bytes64_q4_k, _scales_k),
-        Format("q5_k", 256, 176, 32, 0, True, True, unpack.bytes64_q5_k, _scales_k),
-        Format("q6_k", 256, 210, 16, 32, False, True, unpack.bytes64_q6_k, _scales_q6_k),
+        Format("q4_0", 32, 18, 32, 8, False, "u7", unpack.bytes64_q4_0, _plain_scales(18, False)),
+        Format("q4_1", 32, 20, 32, 0, True, "u7", unpack.bytes64_q4_1, _plain_scales(20, True)),
+        Format("q5_0", 32, 22, 32, 16, False, "u7", unpack.bytes64_q5_0, _plain_scales(22, False)),
+        Format("q5_1", 32, 24, 32, 0, True, "u7", unpack.bytes64_q5_1, _plain_scales(24, True)),
+        Format("q8_0", 32, 34, 32, BYTE_OFFSET, False, BYTES, unpack.bytes64_q8_0, _Q8_0_SCALES),
+        Format("q4_k", 256, 144, 32, 0, True, "u7", unpack.bytes64_q4_k, _scales_k),
+        Format("q5_k", 256, 176, 32, 0, True, "u7", unpack.bytes64_q5_k, _scales_k),
+        Format("q6_k", 256, 210, 16, 32, False, "u7", unpack.bytes64_q6_k, _scales_q6_k),
     )
 }
-FLOATS = {"f32": 4, "f16": 2, "bf16": 2}  # bytes of one weight
 
 
 def chunk_bytes(form):

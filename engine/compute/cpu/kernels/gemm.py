@@ -70,7 +70,7 @@ def _block_dots(b, form, panel, tile, g0, n):
         for t in range(T):
             x = b.bitcast(_splat_at(b, tile, (g * T + t) * 4, I32), ir_type(i8x64))
             for r in range(R):
-                sums[t][r] = dot_ir(b, sums[t][r], w[r], x, form.is_small)
+                sums[t][r] = dot_ir(b, sums[t][r], w[r], x, form.kind)
     return [[b.sitofp(s, ir_type(f32x16)) for s in row] for row in sums]
 
 

@@ -1,6 +1,6 @@
 """Row group of Q8_0: four blocks (128 weights) at once.
 
-Prepared group, 192 bytes: int8 x[128], scales f32[4], -128 * sum f32[4].
+Prepared group, 192 bytes: int8 x[128], scales f32[4], -offset * sum f32[4].
 """
 
 import numpy as np
@@ -8,6 +8,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from engine.compute.cpu.kernels.formats import FORMATS
 from engine.compute.cpu.kernels.inputs import int32x16, largest32, steps
 from engine.compute.cpu.kernels.row_groups import RowGroup, ending
 from engine.compute.cpu.kernels.unpack import bytes64_q8_0
@@ -16,7 +17,7 @@ from engine.native.simd import (
     I64,
     callee,
     callee_out_of_line,
-    dot_u8i8,
+    dot_bytes,
     f16_to_f32_ir,
     f32x4,
     fma,
@@ -34,6 +35,7 @@ from engine.native.simd import (
 )
 
 BLOCK = 34
+offset = FORMATS["q8_0"].offset
 N_BYTES = 4 * BLOCK
 
 
@@ -53,7 +55,7 @@ def prepare(x, n, out):
             store_i8x16(out + i * 32, low)
             store_i8x16(out + i * 32 + 16, high)
             store_f32(out + 128 + i * 4, scale)
-            store_f32(out + 144 + i * 4, total * np.float32(-128))
+            store_f32(out + 144 + i * 4, total * np.float32(-offset))
         out += 192
 
 
@@ -78,8 +80,8 @@ eight_lanes_23 = shuffle(f32x4, [2] * 8 + [3] * 8)
 @callee
 def group(p, px, acc, side):
     d = scales4(p) * load_f32x4(px + 128)
-    s0 = dot_u8i8(zero_i32x16(), bytes64_q8_0(p, 0), load_i8x64(px))
-    s1 = dot_u8i8(zero_i32x16(), bytes64_q8_0(p, 1), load_i8x64(px + 64))
+    s0 = dot_bytes(zero_i32x16(), bytes64_q8_0(p, 0), load_i8x64(px))
+    s1 = dot_bytes(zero_i32x16(), bytes64_q8_0(p, 1), load_i8x64(px + 64))
     acc = fma(to_f32(s0), eight_lanes_01(d, d), acc)
     side = fma(d, load_f32x4(px + 144), side)
     return fma(to_f32(s1), eight_lanes_23(d, d), acc), side

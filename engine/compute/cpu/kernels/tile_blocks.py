@@ -100,7 +100,7 @@ def _dwords(b, ints):
 def _sums(b, dwords):
     """Emit <T x i32> twice: sums of the first and of the last 16 values of each row."""
     zero = ir.Constant(ir_type(i32x16), None)
-    dots = [dot_ir(b, zero, const(u8x64, 1), v, True) for v in dwords]
+    dots = [dot_ir(b, zero, const(u8x64, 1), v, "u7") for v in dwords]
     dots = dots if len(dots) == 2 else [half(b, dots[0], i) for i in (0, 1)]
     sums = []
     for s in dots:

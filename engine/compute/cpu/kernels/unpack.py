@@ -1,6 +1,7 @@
-"""Quantized blocks to bytes: 64 weights of a row in natural order, unsigned, for every format.
+"""Quantized blocks to bytes: 64 weights of a row in natural order, for every format.
 
-`bytes64_X(p, j)` gives weights 64j .. 64j+63 after address p, where a (super)block starts.
+`bytes64_X(p, j)` gives weights 64j .. 64j+63 after address p, where a (super)block starts;
+unsigned, but for 8-bit weights on levels whose dot takes them signed (BYTES).
 """
 
 import numpy as np
@@ -9,6 +10,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from engine.native.simd import (
+    BYTES,
     I1,
     LEVEL,
     callee,
@@ -109,10 +111,14 @@ def bytes64_q5_1(p, j):
     return nibble_pair(p + 8, p + 32) | fifth_bits(p + 4, p + 28)
 
 
+is_unsigned = BYTES == "u8"
+
+
 @callee
 def bytes64_q8_0(p, j):
     p += 68 * j
-    return concat_u8x32(load_u8x32(p + 2), load_u8x32(p + 36)) ^ u8(128)
+    q = concat_u8x32(load_u8x32(p + 2), load_u8x32(p + 36))
+    return q ^ u8(128) if is_unsigned else q
 
 
 low_then_high = constant(u16x32, [0] * 16 + [4] * 16)
