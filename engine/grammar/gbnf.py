@@ -16,13 +16,15 @@ from engine.grammar.rules import (
     Rules,
     Sequence,
     characters,
-    empty,
     joined,
+    leftmost,
     references,
 )
 
 MAX_REPEAT = 2000  # times one item may be written out, nested repetitions multiplied
 MAX_DEPTH = 100  # groups inside groups
+MAX_RULES = 1000
+MAX_ITEMS = 20_000  # characters in quotes, classes, references and groups
 _NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-")
 _ESCAPES = {"t": "\t", "r": "\r", "n": "\n", "\\": "\\", '"': '"', "[": "[", "]": "]", "-": "-"}
 _HEX = {"x": 2, "u": 4, "U": 8}
@@ -53,6 +55,7 @@ class _Reader:
     def __init__(self, text: str, tokenize: Tokenize | None) -> None:
         self.at, self.tokenize = Cursor(text, "grammar"), tokenize
         self.n_symbols, self.names = 0, set[str]()
+        self.n_items = 0
 
     def rules(self) -> Rules:
         bodies: dict[str, Node] = {}
@@ -63,6 +66,8 @@ class _Reader:
             if not self.at.skips("::="):
                 raise self.at.error(f"needs “::=” after the name “{name}”")
             self._space(newlines=True)
+            if len(bodies) >= MAX_RULES:
+                raise self.at.error(f"has more than {MAX_RULES:,} rules")
             bodies[name] = self._alternates(depth=0)
             if self.at.next and self.at.next not in "\r\n":
                 raise self.at.error(f"has an unexpected “{self.at.next}”")
@@ -116,6 +121,7 @@ class _Reader:
 
     def _item(self, char: str, depth: int) -> tuple[Node, int] | None:
         """Return the next item and its weight; None when it contributes nothing."""
+        self._count_item()
         if char == '"':
             text = self._literal()
             return (text, 1) if text != EMPTY else None
@@ -177,7 +183,13 @@ class _Reader:
             raise self.at.error("needs “}” after a repetition")
         return least, most
 
+    def _count_item(self) -> None:
+        self.n_items += 1
+        if self.n_items > MAX_ITEMS:
+            raise self.at.error(f"is larger than {MAX_ITEMS:,} items")
+
     def _char(self) -> int:
+        self._count_item()
         begin = self.at.place
         char = self.at.take()
         if char != "\\":
@@ -242,7 +254,7 @@ class _Reader:
 
 def _refuse_left_recursion(rules: Rules) -> None:
     """Raise GrammarError where a rule reaches itself before it has read anything."""
-    begins = {name: _leftmost(body, rules.nullable) for name, body in rules.bodies.items()}
+    begins = {name: leftmost(body, rules.nullable) for name, body in rules.bodies.items()}
     done: set[str] = set()
     for start in rules.bodies:
         path, waiting = dict[str, None](), [(start, iter(sorted(begins[start])))]
@@ -262,19 +274,3 @@ def _refuse_left_recursion(rules: Rules) -> None:
             elif other not in done:
                 path[other] = None
                 waiting.append((other, iter(sorted(begins[other]))))
-
-
-def _leftmost(node: Node, nullable: frozenset[str]) -> set[str]:
-    """Return the rules that a node can begin with."""
-    if isinstance(node, Reference):
-        return {node.name}
-    if isinstance(node, Repeat):
-        return _leftmost(node.part, nullable)
-    if isinstance(node, Choice):
-        return set().union(*(_leftmost(option, nullable) for option in node.options))
-    found: set[str] = set()
-    for part in node.parts if isinstance(node, Sequence) else ():
-        found |= _leftmost(part, nullable)
-        if not empty(part, nullable):
-            break
-    return found

@@ -6,10 +6,9 @@ complement of a set of strings is the complement of their spellings. A string wi
 may use every escape.
 """
 
-import json
 from fractions import Fraction
 
-from engine.grammar.lark import regex
+from engine.grammar.lark import code_point, regex
 from engine.grammar.rules import (
     LAST,
     Characters,
@@ -53,12 +52,15 @@ def spelt_length(least: int, most: int | None) -> str:
 
 def spelt_text(text: str) -> str:
     """Return the regular expression of one JSON string."""
-    return spelt(literal(text))
+    if any(0xD800 <= ord(char) < 0xE000 for char in text):
+        return spelt(characters([]))  # half a surrogate pair is no text
+    return '"' + "".join(_spelt_char(ord(char)) for char in text) + '"'
 
 
-def canonical(value: str) -> str:
-    """Return the JSON text of a string as `spelt` has it."""
-    return json.dumps(value, ensure_ascii=False)
+def _spelt_char(code: int) -> str:
+    if code in _ESCAPES or code < 0x20:
+        return "".join(map(code_point, map(ord, _ESCAPES.get(code, f"\\u{code:04x}"))))
+    return code_point(code)
 
 
 def _escaped(node: Node) -> Node:

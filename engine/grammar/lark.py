@@ -44,6 +44,8 @@ def rule_body(node: Node, names: dict[Node, str]) -> str:
         return terminal(node)
     if isinstance(node, Choice):
         return "(" + " | ".join(rule_body(option, names) for option in node.options) + ")"
+    if isinstance(node, Repeat) and node.most == 0:
+        return '""'
     if isinstance(node, Repeat):
         return "(" + rule_body(node.part, names) + ")" + _times(node)
     if isinstance(node, OneToken):
@@ -65,10 +67,11 @@ def _set(ranges: tuple[Range, ...]) -> str:
 
 
 def _range(low: int, high: int) -> str:
-    return _code(low) if low == high else f"{_code(low)}-{_code(high)}"
+    return code_point(low) if low == high else f"{code_point(low)}-{code_point(high)}"
 
 
-def _code(code: int) -> str:
+def code_point(code: int) -> str:
+    """Return the regular expression of one code point."""
     char = chr(code)
     return char if char.isascii() and char.isalnum() else f"\\x{{{code:X}}}"
 

@@ -7,6 +7,7 @@ as a string in quotes takes microseconds. So a regular part becomes one terminal
 """
 
 from engine.grammar import lark
+from engine.grammar.compose import compose
 from engine.grammar.longest import Unproven, clashes
 from engine.grammar.rules import (
     EMPTY,
@@ -26,6 +27,7 @@ from engine.grammar.rules import (
 )
 
 MAX_INLINED = 4000  # nodes of one terminal after its references are put in
+MAX_INLINED_DEPTH = 60  # rules inside rules of one terminal
 
 
 def to_lark(rules: Rules, *, whole: bool = True) -> str:
@@ -41,6 +43,8 @@ def to_lark(rules: Rules, *, whole: bool = True) -> str:
     if rules.root in regular:
         return lark.grammar([("start", "T0"), ("T0", lark.terminal(regular[rules.root]))])
     bodies = {name: _grouped(body, regular) for name, body in bodies.items() if name not in regular}
+    if sum(1 for body in bodies.values() for _ in walk(body)) > MAX_INLINED:
+        return _write(bodies, [])
     try:
         return _write(*_with_safe_terminals(bodies))
     except Unproven:
@@ -92,12 +96,8 @@ def _replaced(node: Node, old: Node, parts: tuple[Node, ...]) -> Node:
 
 def _write(bodies: dict[str, Node], terminals: list[Node]) -> str:
     named: dict[Node, str] = {node: f"T{i}" for i, node in enumerate(terminals)}
-    rules: dict[Node, str] = {Reference(name): f"r{i}" for i, name in enumerate(bodies)}
-    rules[Reference("root")] = "start"
-    lines = [
-        (rules[Reference(n)], lark.rule_body(body, rules | named)) for n, body in bodies.items()
-    ]
-    return lark.grammar(lines + [(name, lark.terminal(node)) for node, name in named.items()])
+    lines = [(name, lark.terminal(node)) for node, name in named.items()]
+    return compose(bodies, named) + lark.grammar(lines)
 
 
 def _reachable(bodies: dict[str, Node]) -> dict[str, Node]:
@@ -135,6 +135,7 @@ def _regular_rules(bodies: dict[str, Node]) -> dict[str, Node]:
     """Return the rules that hold no token and no recursion, with their references put in."""
     found: dict[str, Node] = {}
     sizes: dict[str, int] = {}
+    depths: dict[str, int] = {}
     while True:
         ready = [
             name
@@ -147,7 +148,8 @@ def _regular_rules(bodies: dict[str, Node]) -> dict[str, Node]:
             size = sum(sizes[n.name] if isinstance(n, Reference) else 1 for n in walk(bodies[name]))
             has_token = any(isinstance(n, OneToken) for n in walk(bodies[name]))
             sizes[name] = size
-            if size <= MAX_INLINED and not has_token:
+            depths[name] = 1 + max((depths[n] for n in references(bodies[name])), default=0)
+            if size <= MAX_INLINED and depths[name] <= MAX_INLINED_DEPTH and not has_token:
                 found[name] = _inlined(bodies[name], found)
 
 
@@ -191,8 +193,8 @@ def _grouped(node: Node, regular: dict[str, Node]) -> Node:
             run = []
             continue
         whole = _inlined(part, regular)
-        plain = isinstance(part, Characters) and all(isinstance(n, Characters) for n in run)
-        if run and not empty(whole) and not plain:
+        goes_on = isinstance(part, Characters) and run and isinstance(run[-1], Characters)
+        if run and not empty(whole) and not goes_on:
             parts += _run(run)
             run = []
         run.append(whole)

@@ -7,25 +7,40 @@ import llguidance
 from engine.errors import GrammarError
 
 _LIMITS = llguidance.LLParserLimits(
-    max_items_in_row=20_000,
+    max_items_in_row=2_000,
     initial_lexer_fuel=2_000_000,
     step_lexer_fuel=1_000_000,
-    step_max_items=2_000_000,  # a rule of one code point per terminal visits all tokens of a trie
+    step_max_items=200_000,
     max_lexer_states=100_000,
     max_grammar_size=500_000,
     precompute_large_lexemes=False,
     verbose_errors=False,
 )
-_TOO_COMPLEX = ("fuel", "too many", "too complex", "limit", "too large", "too big", "exceed")
+# How a text is cut into tokens is the model's choice, also where only one text can follow.
+_OPTIONS = '%llguidance {"no_forcing": true}\n'
+_TOO_COMPLEX = (
+    "fuel",
+    "too many",
+    "too complex",
+    "limit",
+    "too large",
+    "too big",
+    "exceed",
+    "current row",
+)
 
 
 def make_matcher(tokenizer: llguidance.LLTokenizer, lark: str) -> llguidance.LLMatcher:
     """Return a matcher at the beginning of a Lark grammar; raises GrammarError with the cause."""
-    text = llguidance.LLMatcher.grammar_from_lark(lark)
-    made = llguidance.LLMatcher(tokenizer, text, log_level=0, limits=_LIMITS)
+    made = _matcher(tokenizer, lark)
     if made.is_error():
         raise library_error(made)
     return made
+
+
+def _matcher(tokenizer: llguidance.LLTokenizer, lark: str) -> llguidance.LLMatcher:
+    text = llguidance.LLMatcher.grammar_from_lark(_OPTIONS + lark)
+    return llguidance.LLMatcher(tokenizer, text, log_level=0, limits=_LIMITS)
 
 
 def library_error(matcher: llguidance.LLMatcher) -> GrammarError:
@@ -46,9 +61,7 @@ def byte_tokenizer() -> llguidance.LLTokenizer:
 
 def is_empty(body: str) -> bool:
     """Whether no text matches a Lark terminal; raises GrammarError if it is too complex."""
-    text = llguidance.LLMatcher.grammar_from_lark(f"start: T\nT: {body}\n")
-    matcher = llguidance.LLMatcher(byte_tokenizer(), text, log_level=0, limits=_LIMITS)
-    return not has_a_way(matcher)
+    return not has_a_way(_matcher(byte_tokenizer(), f"start: T\nT: {body}\n"))
 
 
 def has_a_way(matcher: llguidance.LLMatcher) -> bool:

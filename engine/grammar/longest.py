@@ -18,6 +18,7 @@ from engine.grammar.rules import (
 )
 
 MAX_PAIRS = 2000  # pairs of terminals to compare
+MAX_STEPS = 100_000  # nodes looked at until nothing grows
 
 
 class Unproven(Exception):
@@ -46,6 +47,7 @@ class _Proof:
         self.after_rule: dict[str, set[Node]] = {name: set() for name in bodies}
         self.after: dict[Node, set[Node]] = defaultdict(set)
         self.automata: dict[Node, Positions] = {}
+        self.n_steps = 0
 
     def clashes(self) -> set[Node]:
         self._find_first()
@@ -90,6 +92,9 @@ class _Proof:
         return share_a_match(self._automaton(a), self._automaton(b))
 
     def _is_terminal(self, node: Node) -> bool:
+        self.n_steps += 1
+        if self.n_steps > MAX_STEPS:
+            raise Unproven
         return node in self.long or isinstance(node, Characters | OneToken)
 
     def _find_first(self) -> None:

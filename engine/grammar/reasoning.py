@@ -75,6 +75,7 @@ class ReasoningBudget:
         self.forced, self.piece = tuple(forced), piece
         self.budget = UNLIMITED if budget < 0 else budget
         self.state, self.remaining, self.force_pos = state, self.budget, 0
+        self._tail = b""  # of the text, so that a character may be spread over tokens
         self.ended_with: tuple[int, ...] | None = None  # the end sequence that was seen last
         if state is State.COUNTING and self.remaining <= 0:
             self._begin_forcing()
@@ -113,7 +114,7 @@ class ReasoningBudget:
         """Return a copy that goes its own way from here."""
         made = ReasoningBudget((), (), self.forced, self.budget, self.piece)
         made.starts, made.ends = self.starts.clone(), self.ends.clone()
-        made.state, made.remaining = self.state, self.remaining
+        made.state, made.remaining, made._tail = self.state, self.remaining, self._tail
         made.force_pos, made.ended_with = self.force_pos, self.ended_with
         return made
 
@@ -121,16 +122,18 @@ class ReasoningBudget:
         if self.starts.accept(token) is None:
             return
         self.state, self.remaining, self.ended_with = State.COUNTING, self.budget, None
+        self._tail = b""
         self.ends.reset()
         if self.remaining <= 0:
             self._begin_forcing()
 
     def _count(self, token: int) -> None:
+        self._tail = (self._tail + self.piece(token))[-4:]
         if self.state is State.COUNTING:
             self.remaining -= 1
             if self.remaining > 0:
                 return
-        if ends_whole(self.piece(token)):
+        if ends_whole(self._tail):
             self._begin_forcing()
         elif self.state is State.COUNTING:
             self.state = State.WAITING_UTF8

@@ -117,6 +117,20 @@ def empty(node: Node, nullable: Iterable[str] = ()) -> bool:
     return isinstance(node, Reference) and node.name in nullable
 
 
+def leftmost(node: Node, nullable: Iterable[str], closed: Iterable[Node] = ()) -> set[str]:
+    """Return the rules that a node can begin with; nodes in `closed` are not looked into."""
+    if node in closed:
+        return set()
+    if isinstance(node, Reference):
+        return {node.name}
+    found: set[str] = set()
+    for part in children(node):
+        found |= leftmost(part, nullable, closed)
+        if isinstance(node, Sequence) and not empty(part, nullable):
+            break
+    return found
+
+
 def characters(ranges: Iterable[Range], negated: bool = False) -> Characters:
     """Return the set of code points in (or, negated, not in) any of the ranges."""
     merged = _merge(ranges)

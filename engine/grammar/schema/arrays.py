@@ -39,7 +39,7 @@ class _State:
 
 class _Array:
     def __init__(self, terms: tuple[Term, ...], writer: ItemWriter) -> None:
-        self.key, self.writer = terms, writer
+        self.writer = writer
         self.items = [t for t in terms if isinstance(t, Item)]
         sizes = [t for t in terms if isinstance(t, Size)]
         self.least = max((t.least for t in sizes), default=0)
@@ -73,7 +73,7 @@ class _Array:
     def _from(self, index: int) -> Node:
         """Return what may stand from an index on."""
         if index < self.n_prefix:
-            return self.writer.writing.rule((self.key, "from", index), lambda: self._prefix(index))
+            return self.writer.writing.rule((self, index), lambda: self._prefix(index))
         return self._rest(index)
 
     def _prefix(self, index: int) -> Node:
@@ -100,7 +100,7 @@ class _Array:
         return some if least else Choice((EMPTY, some))
 
     def _counted(self, state: _State) -> Node:
-        return self.writer.writing.rule((self.key, state), lambda: self._step(state))
+        return self.writer.writing.rule((self, state), lambda: self._step(state))
 
     def _step(self, state: _State) -> Node:
         """Return what may stand after the items that a state has counted."""

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urljoin
 from engine.errors import GrammarError
 
 MAX_DEPTH = 100  # values inside values
-MAX_VALUES = 50_000
+MAX_VALUES = 10_000
 MAX_TEXT = 2 * 1024 * 1024  # characters
 _DRAFTS = ("json-schema.org/draft/2020-12/", "json-schema.org/draft/2019-09/", "/draft-07/")
 _NOT_SCHEMAS = ("const", "enum", "default", "examples")
@@ -102,13 +102,10 @@ class Document:
         self._nodes[path] = SchemaNode(value, path, self._bases.get(path, node.base))
         return self._nodes[path]
 
-    def made(self, node: SchemaNode, keyword: str, value: Any) -> SchemaNode:
-        """Return a subschema that says in other words what a keyword of `node` means."""
-        path = f"{node.path}/{keyword}"
-        key = f"{path} {json.dumps(value, sort_keys=True, default=str)}"
-        if key not in self._nodes:
-            self._nodes[key] = SchemaNode(value, path, node.base)
-        return self._nodes[key]
+    def made(self, node: SchemaNode, keyword: str, index: int, value: Any) -> SchemaNode:
+        """Return a subschema that says in other words what entry `index` of a keyword means."""
+        path = f"{node.path}/{keyword}/{index} (as a schema)"
+        return self._nodes.setdefault(path, SchemaNode(value, path, node.base))
 
     def either(self, *parts: SchemaNode) -> SchemaNode:
         """Return a subschema that holds where one of `parts` does; the same object each time."""

@@ -58,14 +58,19 @@ class Keywords:
         """One of the values."""
         if not isinstance(value, list):
             raise node.refuse("enum", "must be a list")
+        return self._one_of(node, "enum", value, holds)
+
+    def _one_of(
+        self, node: SchemaNode, keyword: str, value: list[Any], holds: bool
+    ) -> list[Branch]:
         texts = tuple(dict.fromkeys(v for v in value if isinstance(v, str)))
-        numbers = frozenset(number(node, "enum", v) for v in value if _is_number(v))
+        numbers = frozenset(number(node, keyword, v) for v in value if _is_number(v))
         plain = {
             kind for kind, v in (("null", None), ("true", True), ("false", False)) if _has(value, v)
         }
         larger = [
-            self.document.made(node, "enum", _exactly(v))
-            for v in value
+            self.document.made(node, keyword, i, _exactly(v))
+            for i, v in enumerate(value)
             if isinstance(v, list | dict)
         ]
         if holds:
@@ -96,7 +101,7 @@ class Keywords:
 
     def const(self, node: SchemaNode, value: Any, holds: bool) -> list[Branch]:
         """Exactly this value."""
-        return self.enum(node, [value], holds)
+        return self._one_of(node, "const", [value], holds)
 
     def minimum(self, node: SchemaNode, value: Any, holds: bool) -> list[Branch]:
         return _bound(number(node, "minimum", value), True, False, holds)

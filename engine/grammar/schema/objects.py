@@ -30,7 +30,7 @@ from engine.grammar.schema.writing import Writing, exactly
 from engine.grammar.texts import matches
 
 MAX_COUNT = 1000  # properties that a schema may demand or allow by number
-MAX_PATTERNS = 5  # patterns for keys of one object
+MAX_PATTERNS = 4  # patterns for keys of one object
 _COMMA, _COLON = exactly("," + SPACE), exactly(":" + SPACE)
 
 
@@ -63,12 +63,17 @@ class _State:
 
 class _Object:
     def __init__(self, terms: tuple[Term, ...], writer: ValueWriter) -> None:
-        self.key, self.writer = terms, writer
+        self.writer = writer
         present = [t for t in terms if isinstance(t, Present)]
         self.required = {t.name for t in present if t.holds}
         self.forbidden = {t.name for t in present if not t.holds}
-        self.properties = [t for t in terms if isinstance(t, Property)]
-        names = [t.name for t in self.properties] + [t.name for t in present]
+        self.properties: dict[str, set[Literal]] = {}
+        for term in terms:
+            if isinstance(term, Property):
+                self.properties.setdefault(term.name, set()).add(term.literal)
+        keys = [t.keys for t in terms if isinstance(t, Values)]
+        covered = sorted({name for each in keys for name in each.names})
+        names = [*self.properties, *(t.name for t in present), *covered]
         self.names = list(dict.fromkeys(names))
         self.values = [t for t in terms if isinstance(t, Values) and t.every]
         self.key_goals = frozenset(t.literal for t in terms if isinstance(t, Names) and t.every)
@@ -81,6 +86,7 @@ class _Object:
                 raise size.node.refuse(
                     "minProperties / maxProperties", f"counts beyond {MAX_COUNT:,}"
                 )
+        self._known_cells: dict[tuple[Values | Names, ...], list[tuple[Node, Goal]]] = {}
         self.patterns = {p: read_pattern(p) for p in self._pattern_texts()}
 
     def _pattern_texts(self) -> list[str]:
@@ -93,7 +99,7 @@ class _Object:
         return Sequence((exactly(r"\{" + SPACE), inside, exactly(SPACE + r"\}")))
 
     def _from(self, state: _State) -> Node:
-        return self.writer.writing.rule((self.key, state), lambda: self._step(state))
+        return self.writer.writing.rule((self, state), lambda: self._step(state))
 
     def _counted(self, count: int) -> int:
         return min(count, max(1, self.least, self.most or 0))
@@ -127,7 +133,7 @@ class _Object:
         return not self.key_goals or self.writer.allows_text(self.key_goals, name)
 
     def _goal_of(self, name: str) -> frozenset[Literal]:
-        own = {t.literal for t in self.properties if t.name == name}
+        own = self.properties.get(name, set())
         return frozenset(own | {t.literal for t in self.values if self._covers(t.keys, name)})
 
     def _covers(self, keys: Keys, name: str) -> bool:
@@ -169,6 +175,11 @@ class _Object:
 
     def _cells(self, paid: tuple[Values | Names, ...]) -> list[tuple[Node, Goal]]:
         """Return the sorts of other keys: those that the same patterns match, with their goal."""
+        if paid not in self._known_cells:
+            self._known_cells[paid] = self._make_cells(paid)
+        return self._known_cells[paid]
+
+    def _make_cells(self, paid: tuple[Values | Names, ...]) -> list[tuple[Node, Goal]]:
         if len(self.patterns) > MAX_PATTERNS:
             raise self.values[0].node.refuse(
                 "patternProperties", f"combines more than {MAX_PATTERNS} patterns"
@@ -177,9 +188,9 @@ class _Object:
         for hits in product((True, False), repeat=len(self.patterns)):
             matched = {p for p, hit in zip(self.patterns, hits, strict=True) if hit}
             terms = [t for t in paid if isinstance(t, Values)]
-            if not all(_in_cell(t.keys, matched, self.names) for t in terms):
+            if not all(_in_cell(t.keys, matched) for t in terms):
                 continue
-            goal = {t.literal for t in self.values if _in_cell(t.keys, matched, self.names)}
+            goal = {t.literal for t in self.values if _in_cell(t.keys, matched)}
             goal |= {t.literal for t in terms}
             names = {t.literal for t in paid if isinstance(t, Names)} | self.key_goals
             if not _never(goal):
@@ -190,18 +201,19 @@ class _Object:
 
     def _key_nodes(self, matched: set[str], names: Goal) -> list[Node]:
         if not self.names and not self.patterns and not names:
-            return [string_node(())]
+            return [string_node((), self.writer.writing)]
         parts = [
             f"{'' if pattern in matched else '~'}/{spelt(node)}/"
             for pattern, node in self.patterns.items()
         ]
         taken: list[Term] = [Texts(tuple(self.names), False)] if self.names else []
         alternatives = self.writer.text_terms(names) if names else [()]
-        return [key_node([*terms, *taken], parts) for terms in alternatives]
+        writing = self.writer.writing
+        return [key_node([*terms, *taken], parts, writing) for terms in alternatives]
 
 
-def _in_cell(keys: Keys, matched: set[str], names: list[str]) -> bool:
-    """Whether keys that are none of `names` and match just `matched` are meant."""
+def _in_cell(keys: Keys, matched: set[str]) -> bool:
+    """Whether keys that have no name of their own and match just `matched` are meant."""
     if keys.pattern is not None and keys.pattern not in matched:
         return False
     return not keys.others & matched

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from engine.errors import GrammarError
-from engine.grammar import json_text, library, number_ranges
+from engine.grammar import json_text, number_ranges
 from engine.grammar.json_text import INTEGER, NUMBER, PLAIN_NUMBER, number_literal, spelt
 from engine.grammar.pattern import ANY_TEXT
-from engine.grammar.rules import Choice, Node
+from engine.grammar.rules import Node
 from engine.grammar.schema.terms import (
     Bound,
     Length,
@@ -21,24 +21,32 @@ from engine.grammar.schema.terms import (
     Whole,
     numbers_left,
 )
-from engine.grammar.schema.writing import NEVER, Terminal, exactly
+from engine.grammar.schema.writing import NEVER, Terminal, Writing, exactly
 from engine.grammar.texts import matches
 
 MAX_LENGTH = 100_000  # characters that a length may count
 MAX_STEP = 20_000  # remainders that are told apart for one multiple
 
 
-def string_node(terms: Iterable[Term]) -> Node:
+def string_node(terms: Iterable[Term], writing: Writing) -> Node:
     """Return the JSON strings that fulfil all terms."""
     terms = list(terms)
     if all(isinstance(term, Length) for term in terms):
         least, most = _length(terms)
         return exactly(json_text.any_string(least, most) if terms else json_text.ANY_STRING)
+    listed = string_options(terms)
+    if listed is not None:
+        return exactly(f"(?:{'|'.join(listed)})") if listed else NEVER
+    return writing.all_of(string_parts(terms))
+
+
+def string_options(terms: Iterable[Term]) -> list[str] | None:
+    """Return the regular expressions of the strings that terms list; None if they list none."""
+    terms = list(terms)
     listed = [term for term in terms if isinstance(term, Texts) and term.holds]
-    if listed:
-        left = [text for text in listed[0].values if allows(terms, text)]
-        return Choice(tuple(exactly(json_text.spelt_text(text)) for text in left))
-    return _checked(string_parts(terms))
+    if not listed:
+        return None
+    return [json_text.spelt_text(text) for text in listed[0].values if allows(terms, text)]
 
 
 def string_parts(terms: Iterable[Term]) -> list[str]:
@@ -58,14 +66,9 @@ def string_parts(terms: Iterable[Term]) -> list[str]:
     return parts
 
 
-def _checked(parts: list[str]) -> Node:
-    text = " & ".join(dict.fromkeys(parts))
-    return NEVER if len(parts) > 1 and library.is_empty(text) else Terminal(text)  # type: ignore[return-value]
-
-
-def key_node(terms: Iterable[Term], parts: Iterable[str] = ()) -> Node:
+def key_node(terms: Iterable[Term], parts: Iterable[str], writing: Writing) -> Node:
     """Return the keys, in their one spelling, that fulfil all terms and Lark terminals."""
-    return _checked([*string_parts(terms), *parts])
+    return writing.all_of([*string_parts(terms), *parts])
 
 
 def _length(terms: Iterable[Term]) -> tuple[int, int | None]:
@@ -92,11 +95,12 @@ def _allows(term: Term, text: str) -> bool:
     return not isinstance(term, Matches) or matches(term.node, text) == term.holds
 
 
-def number_node(terms: Iterable[Term]) -> Node:
+def number_node(terms: Iterable[Term], writing: Writing) -> Node:
     """Return the JSON numbers that fulfil all terms."""
     terms = list(terms)
-    if any(isinstance(term, Numbers) and term.holds for term in terms):
-        return Choice(tuple(_number(value) for value in numbers_left(terms)))
+    listed = number_options(terms)
+    if listed is not None:
+        return exactly(f"(?:{'|'.join(listed)})") if listed else NEVER
     multiples = [term for term in terms if isinstance(term, Multiple)]
     if multiples:
         return _multiples(terms, multiples)
@@ -113,11 +117,15 @@ def number_node(terms: Iterable[Term]) -> Node:
         elif isinstance(term, Numbers):
             options = " | ".join(f"/{_finite(number_literal(v))}/" for v in sorted(term.values))
             parts.append(f"~({options})")
-    return _checked(parts)
+    return writing.all_of(parts)
 
 
-def _number(value: Fraction) -> Node:
-    return exactly(_finite(number_literal(value)))
+def number_options(terms: Iterable[Term]) -> list[str] | None:
+    """Return the regular expressions of the numbers that terms list; None if they list none."""
+    terms = list(terms)
+    if not any(isinstance(term, Numbers) and term.holds for term in terms):
+        return None
+    return [_finite(number_literal(value)) for value in numbers_left(terms)]
 
 
 def _finite(regex: str | None) -> str:

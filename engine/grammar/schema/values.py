@@ -6,8 +6,14 @@ from engine.grammar.rules import Choice, Node
 from engine.grammar.schema.arrays import array_node
 from engine.grammar.schema.documents import Document
 from engine.grammar.schema.objects import object_node
-from engine.grammar.schema.scalars import allows, number_node, string_node
-from engine.grammar.schema.terms import KINDS, Goal, Numbers, Term, Texts
+from engine.grammar.schema.scalars import (
+    allows,
+    number_node,
+    number_options,
+    string_node,
+    string_options,
+)
+from engine.grammar.schema.terms import KINDS, Goal, Term
 from engine.grammar.schema.unevaluated import SeenBranches
 from engine.grammar.schema.writing import Writing, exactly
 
@@ -49,9 +55,9 @@ class _Values:
 
     def _node(self, kind: str, terms: tuple[Term, ...]) -> Node:
         if kind == "number":
-            return number_node(terms)
+            return number_node(terms, self.writing)
         if kind == "string":
-            return string_node(terms)
+            return string_node(terms, self.writing)
         if kind == "array":
             return array_node(terms, self)
         if kind == "object":
@@ -65,10 +71,10 @@ class _Values:
             if kind in ("array", "object"):
                 return None
             if kind in ("number", "string"):
-                if not any(isinstance(t, Numbers | Texts) and t.holds for t in terms):
+                options = number_options(terms) if kind == "number" else string_options(terms)
+                if options is None:
                     return None
-                node = self._node(kind, terms)
-                found += node.options if isinstance(node, Choice) else (node,)
+                found += [exactly(option) for option in options]
             else:
                 found.append(self._node(kind, terms))
         return list(dict.fromkeys(found))

@@ -4,10 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from engine.errors import GrammarError
-from engine.grammar import lark
+from engine.grammar import lark, library
+from engine.grammar.compose import compose
 from engine.grammar.rules import EMPTY, Choice, Node, Reference, Repeat, Sequence, references, walk
 
-MAX_RULES = 6000
+MAX_RULES = 3000
+MAX_CHECKS = 400  # terminals of several conditions that are looked at whether any text fits
 NEVER = Choice(())
 
 
@@ -31,6 +33,20 @@ class Writing:
         self._bodies: dict[str, Node] = {}
         self._waiting: list[tuple[str, Callable[[], Node]]] = []
         self._names: dict[object, str] = {}
+        self._combined: dict[str, Node] = {}
+
+    def all_of(self, parts: list[str]) -> Node:
+        """Return the terminal of texts that match all Lark terminals; NEVER if there are none."""
+        text = " & ".join(dict.fromkeys(parts))
+        if text not in self._combined:
+            if len(self._combined) >= MAX_CHECKS:
+                raise GrammarError(
+                    "The schema is too large to be honoured: it combines patterns, lengths or"
+                    f" names in more than {MAX_CHECKS} ways."
+                )
+            empty = len(parts) > 1 and library.is_empty(text)
+            self._combined[text] = NEVER if empty else Terminal(text)  # type: ignore[assignment]
+        return self._combined[text]
 
     def rule(self, key: object, write: Callable[[], Node]) -> Node:
         """Return a reference to the rule for `key`, which `write` gives the body of later."""
@@ -56,7 +72,7 @@ class Writing:
             raise GrammarError("The schema cannot be honoured: no value fulfils it.")
         written = {name: body for name, body in bodies.items() if body is not None}
         written = self._reachable(first, written)
-        return _write({"start": first} | written)
+        return _write({"root": first} | written)
 
     def _productive(self) -> set[str]:
         """Return the rules that some finite text fulfils."""
@@ -103,12 +119,11 @@ def _possible(node: Node, productive: set[str]) -> Node | None:
 
 
 def _write(bodies: dict[str, Node]) -> str:
-    names: dict[Node, str] = {Reference(name): name for name in bodies}
+    names: dict[Node, str] = {}
     lines: list[tuple[str, str]] = []
     for body in bodies.values():
         for node in walk(body):
             if isinstance(node, Terminal) and node not in names:
                 names[node] = f"{'j' if node.is_rule else 'T'}{len(lines)}"
                 lines.append((names[node], node.text))
-    rules = [(name, lark.rule_body(body, names)) for name, body in bodies.items()]
-    return lark.grammar(rules + lines)
+    return compose(bodies, names) + lark.grammar(lines)

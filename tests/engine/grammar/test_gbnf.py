@@ -65,6 +65,7 @@ MATCHES = [
     ),
     ("root ::= [ab]{4}", ["aaaa", "bbbb", "abab"], ["a", "b", "aaaaa"]),
     ("root ::= [ab]{4,}", ["aaaa", "aaaaab", "bbbb", "ababab"], ["a", "b", "aba"]),
+    ('root ::= "a"{0} "b"', ["b"], ["ab"]),
     ("root ::= [ab]{0,4}", ["", "aa", "aaaa", "abab"], ["aaaaa"]),
     (
         'root ::= ("0x" [A-F0-9]{2} " "?){3,5}',
