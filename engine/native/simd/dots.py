@@ -43,47 +43,85 @@ def _widened_dot(b, acc, w, x, kind):
     n = acc.type.count
     wide = ir.VectorType(I16, 4 * n)
     w, x = b.sext(w, wide) if kind == "s8" else b.zext(w, wide), b.sext(x, wide)
-    if _YMM:
-        p = join(b, *(_pair_dot_i16(b, half(b, w, i), half(b, x, i)) for i in (0, 1)))
-    else:
-        p = _pair_dot_i16(b, w, x)
+    p = _pair_dot_i16(b, w, x)
     pairs = b.add(shuf(b, p, p, range(0, 2 * n, 2)), shuf(b, p, p, range(1, 2 * n, 2)))
     return b.add(acc, pairs)
 
 
-def _dot_by_size(b, acc, w, x, kind):
-    """Emit AVX2's dot: its instruction wants w unsigned, and saturates for w > 128."""
+def _pair_sums(b, w, x, kind):
+    """Emit AVX2's <16 x i16> sums of adjacent products; saturates for w > 128, so u8 is no kind."""
     if kind == "s8":  # move the sign of w to x
         x = call(b, "llvm.x86.avx2.psign.b", x.type, [x, w])
         w = call(b, "llvm.abs.v32i8", w.type, [w, ir.Constant(I1, 0)])
-    p = call(b, "llvm.x86.avx2.pmadd.ub.sw", ir.VectorType(I16, 16), [w, x])
-    return b.add(acc, _pair_dot_i16(b, p, ir.Constant(p.type, [1] * 16)))
+    return call(b, "llvm.x86.avx2.pmadd.ub.sw", ir.VectorType(I16, 16), [w, x])
 
 
 def dot_ir(b, acc, w, x, kind):
     """Emit acc <n x i32> + 4-byte dots of w <4n x i8> and x <4n x i8> in [-127, 127].
 
-    kind says what w holds: "u7" 0 to 127, which is exact everywhere; "u8" unsigned and "s8" signed
-    bytes, of which each level has the one named by BYTES.
+    kind says what w holds: "u4" to "u7" unsigned values of that many bits, which every level takes;
+    "u8" unsigned and "s8" signed bytes, of which each level has the one named by BYTES.
     """
-    n = acc.type.count
-    if LEVEL == "avx512":
-        v = ir.VectorType(I32, 16)
-        args = [acc, b.bitcast(w, v), b.bitcast(x, v)]
-        return call(b, "llvm.x86.avx512.vpdpbusd.512", v, args)
-    if n > (8 if _YMM else 4):
+    ints, n = acc.type, acc.type.count
+    if n > {"avx512": 16, "avx2": 8, "avxvnni": 8}.get(LEVEL, 4):
         parts = [dot_ir(b, half(b, acc, i), half(b, w, i), half(b, x, i), kind) for i in (0, 1)]
         return join(b, *parts)
-    if LEVEL == "avxvnni":
-        v = ir.VectorType(I32, 8)
-        args = [acc, b.bitcast(w, v), b.bitcast(x, v)]
-        return call(b, "llvm.x86.avx512.vpdpbusd.256", v, args)
+    if LEVEL in ("avx512", "avxvnni"):
+        bits = {"avx512": 512, "avxvnni": 256}[LEVEL]
+        args = [acc, b.bitcast(w, ints), b.bitcast(x, ints)]
+        return call(b, f"llvm.x86.avx512.vpdpbusd.{bits}", ints, args)
     if LEVEL == "neon":
-        v = ir.VectorType(I32, 4)
-        return call(b, "llvm.aarch64.neon.sdot.v4i32.v16i8", v, [acc, w, x])
+        return call(b, "llvm.aarch64.neon.sdot.v4i32.v16i8", ints, [acc, w, x])
     if LEVEL == "avx2":
-        return _dot_by_size(b, acc, w, x, kind)
+        return b.add(acc, _added_pairs(b, _pair_sums(b, w, x, kind)))
     return _widened_dot(b, acc, w, x, kind)
+
+
+def _n_int16_sums(kind):
+    """Return how many products of a kind AVX2 may add up as int16; 1 where there is no gain."""
+    if LEVEL != "avx2" or kind == "s8":
+        return 1
+    return max(1, 32767 // (((1 << int(kind[1:])) - 1) * 254))
+
+
+def _added_pairs(b, p):
+    """Emit <2n x i16> -> <n x i32>: adjacent values added, in parts of 16."""
+    ones = ir.Constant(ir.VectorType(I16, 16), [1] * 16)
+    return _in_parts(b, lambda v: _pair_dot_i16(b, v, ones), 16, p)
+
+
+def dot_tile_ir(b, shape, groups, start, weights, inputs, kind):
+    """Emit T x R sums: start(t) + the dots of weights(g)[r] and inputs(g, t) over groups g.
+
+    shape is (T, R). Products are emitted group by group: each vector of weights meets every input
+    while it is in a register; a start that can be added last is made last, for the same reason.
+    """
+    n = _n_int16_sums(kind)
+    places = [(t, r) for t in range(shape[0]) for r in range(shape[1])]
+    if n == 1:
+        starts = [start(t) for t in range(shape[0])]
+        sums = {place: starts[place[0]] for place in places}
+        for g in groups:
+            w = weights(g)
+            for t in range(shape[0]):
+                x = inputs(g, t)
+                for r in range(shape[1]):
+                    sums[t, r] = dot_ir(b, sums[t, r], w[r], x, kind)
+        return sums
+    sums = {}
+    for first in range(0, len(groups), n):
+        pairs = {}
+        for g in groups[first : first + n]:
+            w = weights(g)
+            for t in range(shape[0]):
+                x = inputs(g, t)
+                for r in range(shape[1]):
+                    p = _in_parts(b, lambda w, x: _pair_sums(b, w, x, kind), 32, w[r], x)
+                    pairs[t, r] = b.add(pairs[t, r], p) if (t, r) in pairs else p
+        for place in places:
+            total = _added_pairs(b, pairs[place])
+            sums[place] = b.add(sums[place], total) if place in sums else total
+    return {(t, r): b.add(sums[t, r], start(t)) for t, r in places}
 
 
 @intrinsic

@@ -82,14 +82,14 @@ _Q8_0_SCALES = _plain_scales(34, False)
 FORMATS = {
     row.name: row
     for row in (
-        Format("q4_0", 32, 18, 32, 8, False, "u7", unpack.bytes64_q4_0, _plain_scales(18, False)),
-        Format("q4_1", 32, 20, 32, 0, True, "u7", unpack.bytes64_q4_1, _plain_scales(20, True)),
-        Format("q5_0", 32, 22, 32, 16, False, "u7", unpack.bytes64_q5_0, _plain_scales(22, False)),
-        Format("q5_1", 32, 24, 32, 0, True, "u7", unpack.bytes64_q5_1, _plain_scales(24, True)),
+        Format("q4_0", 32, 18, 32, 8, False, "u4", unpack.bytes64_q4_0, _plain_scales(18, False)),
+        Format("q4_1", 32, 20, 32, 0, True, "u4", unpack.bytes64_q4_1, _plain_scales(20, True)),
+        Format("q5_0", 32, 22, 32, 16, False, "u5", unpack.bytes64_q5_0, _plain_scales(22, False)),
+        Format("q5_1", 32, 24, 32, 0, True, "u5", unpack.bytes64_q5_1, _plain_scales(24, True)),
         Format("q8_0", 32, 34, 32, BYTE_OFFSET, False, BYTES, unpack.bytes64_q8_0, _Q8_0_SCALES),
-        Format("q4_k", 256, 144, 32, 0, True, "u7", unpack.bytes64_q4_k, _scales_k),
-        Format("q5_k", 256, 176, 32, 0, True, "u7", unpack.bytes64_q5_k, _scales_k),
-        Format("q6_k", 256, 210, 16, 32, False, "u7", unpack.bytes64_q6_k, _scales_q6_k),
+        Format("q4_k", 256, 144, 32, 0, True, "u4", unpack.bytes64_q4_k, _scales_k),
+        Format("q5_k", 256, 176, 32, 0, True, "u5", unpack.bytes64_q5_k, _scales_k),
+        Format("q6_k", 256, 210, 16, 32, False, "u6", unpack.bytes64_q6_k, _scales_q6_k),
     )
 }
 

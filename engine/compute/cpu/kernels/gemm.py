@@ -26,7 +26,7 @@ from engine.native.simd import (
     atomic_add,
     callee_out_of_line,
     copy_bytes,
-    dot_ir,
+    dot_tile_ir,
     f32x16,
     fma_ir,
     i8x64,
@@ -46,7 +46,6 @@ GEMM = indices("matmul/gemm")
 R, T = (4, 4) if LEVEL == "avx512" else (1, 2)  # the registers of one micro-kernel: R * T sums
 ROWS = 16 * R
 TILE_BLOCK = 48 * T
-ACC = Tile(f32x16, R * T)
 
 
 def _splat_at(b, address, offset, scalar):
@@ -55,23 +54,23 @@ def _splat_at(b, address, offset, scalar):
 
 def _block_dots(b, form, panel, tile, g0, n):
     """Emit T x R float sums of n groups of 4 inputs from group g0, the offset taken off."""
-    sums = []
-    for t in range(T):
-        start = ir.Constant(ir_type(i32x16), None)
-        if form.offset:
-            total = None
-            for half in range(g0 // 4, (g0 + n) // 4):
-                s = load_ir(b, tile, I32, 40 * T + 4 * (half * T + t))
-                total = s if total is None else b.add(total, s)
-            start = splat_ir(b, b.mul(total, I32(-form.offset)), 16)
-        sums.append([start] * R)
-    for g in range(g0, g0 + n):
-        w = [load_ir(b, panel, ir_type(u8x64), (g * R + r) * 64) for r in range(R)]
-        for t in range(T):
-            x = b.bitcast(_splat_at(b, tile, (g * T + t) * 4, I32), ir_type(i8x64))
-            for r in range(R):
-                sums[t][r] = dot_ir(b, sums[t][r], w[r], x, form.kind)
-    return [[b.sitofp(s, ir_type(f32x16)) for s in row] for row in sums]
+
+    def start(t):
+        if not form.offset:
+            return ir.Constant(ir_type(i32x16), None)
+        total = I32(0)
+        for half in range(g0 // 4, (g0 + n) // 4):
+            total = b.add(total, load_ir(b, tile, I32, 40 * T + 4 * (half * T + t)))
+        return splat_ir(b, b.mul(total, I32(-form.offset)), 16)
+
+    def weights(g):
+        return [load_ir(b, panel, ir_type(u8x64), (g * R + r) * 64) for r in range(R)]
+
+    def inputs(g, t):
+        return b.bitcast(_splat_at(b, tile, (g * T + t) * 4, I32), ir_type(i8x64))
+
+    sums = dot_tile_ir(b, (T, R), range(g0, g0 + n), start, weights, inputs, form.kind)
+    return [[b.sitofp(sums[t, r], ir_type(f32x16)) for r in range(R)] for t in range(T)]
 
 
 def _emit_step(b, form, c, panel, tile):
@@ -100,6 +99,38 @@ def _emit_step(b, form, c, panel, tile):
 def scaled_once(form):
     """Return whether inputs of this format have one scale per 256 values."""
     return form.values == 256
+
+
+def register_tile(n):
+    """Return the type of n f32x16 in registers, load(c, is_first: zeros) and store(c, tile)."""
+    tile = Tile(f32x16, n)
+
+    def emit_load(context, b, sig, a):
+        value, zero = ir.Constant(ir_type(tile), ir.Undefined), ir.Constant(ir_type(f32x16), None)
+        first = b.icmp_signed("!=", a[1], I64(0))
+        for i in range(n):
+            v = b.select(first, zero, load_ir(b, a[0], ir_type(f32x16), 64 * i))
+            value = b.insert_value(value, v, i)
+        return value
+
+    def emit_store(context, b, sig, a):
+        for i in range(n):
+            place = ptr(b, b.add(a[0], I64(64 * i)), ir_type(f32x16))
+            b.store(b.extract_value(a[1], i), place, align=1)
+        return context.get_dummy_value()
+
+    @intrinsic
+    def load(typing, c, is_first):
+        return tile(types.int64, types.int64), emit_load
+
+    @intrinsic
+    def store(typing, c, value):
+        return types.void(types.int64, tile), emit_store
+
+    return tile, load, store
+
+
+ACC, load_sums, store_sums = register_tile(R * T)
 
 
 def micro(form):
@@ -134,34 +165,6 @@ def micro(form):
             store_sums(c, acc)
 
     return micro_kernel
-
-
-@intrinsic
-def load_sums(typing, c, is_first):
-    """The C tile at c, or zeros."""
-
-    def emit(context, b, sig, a):
-        acc, zero = ir.Constant(ir_type(ACC), ir.Undefined), ir.Constant(ir_type(f32x16), None)
-        first = b.icmp_signed("!=", a[1], I64(0))
-        for i in range(R * T):
-            v = b.select(first, zero, load_ir(b, a[0], ir_type(f32x16), 64 * i))
-            acc = b.insert_value(acc, v, i)
-        return acc
-
-    return ACC(types.int64, types.int64), emit
-
-
-@intrinsic
-def store_sums(typing, c, acc):
-    """Store the C tile."""
-
-    def emit(context, b, sig, a):
-        for i in range(R * T):
-            place = ptr(b, b.add(a[0], I64(64 * i)), ir_type(f32x16))
-            b.store(b.extract_value(a[1], i), place, align=1)
-        return context.get_dummy_value()
-
-    return types.void(types.int64, ACC), emit
 
 
 @intrinsic

@@ -1,20 +1,17 @@
 """Products of many rows with F32, F16 or BF16 weights: true f32 multiply-adds over tiles.
 
 A thread takes a panel of 16 * R weight rows. For each 64 inputs it transposes the panel once into
-f32 [inputs][16 R] and then streams every tile f32 [n_in][T] of input rows through FMA.
+f32 [inputs][16 R] and then streams every tile f32 [n_in][TOKENS] of input rows through FMA.
 """
 
 from numba import types
 from numba.extending import intrinsic
 
 from engine.compute.cpu.kernels.gemm import (
-    ACC,
     GEMM,
     ROWS,
     R,
-    T,
-    load_sums,
-    store_sums,
+    register_tile,
     transposer,
     write_sums,
 )
@@ -35,6 +32,8 @@ from engine.native.simd import (
 )
 
 CHUNK = 64  # inputs
+TOKENS = 4  # rows of a tile: enough independent sums to keep the multiply-adds busy
+ACC, load_sums, store_sums = register_tile(R * TOKENS)
 PANEL_AT = 16 * CHUNK * 4
 SUMS_AT = PANEL_AT + ROWS * CHUNK * 4
 spread = transposer([j * ROWS * 4 for j in range(16)])
@@ -47,7 +46,7 @@ def step(typing, acc, panel, tile):
     def emit(context, b, sig, a):
         acc, panel, tile = a
         w = [load_ir(b, panel, ir_type(f32x16), 64 * r) for r in range(R)]
-        for t in range(T):
+        for t in range(TOKENS):
             x = splat_ir(b, load_ir(b, tile, F32, 4 * t), 16)
             for r in range(R):
                 c = fma_ir(b, w[r], x, b.extract_value(acc, t * R + r))
@@ -63,7 +62,7 @@ def micro_kernel(n, panel, tile, c, is_first):
     for _ in range(n):
         acc = step(acc, panel, tile)
         panel += ROWS * 4
-        tile += T * 4
+        tile += TOKENS * 4
     store_sums(c, acc)
 
 
@@ -100,11 +99,11 @@ def kernels(name):
             for k in range(0, n_in, CHUNK):
                 n = min(CHUNK, n_in - k)
                 unpack_panel(word(args, GEMM.w), word(args, GEMM.row_bytes), r, n_out, k, n, s)
-                tile, c = word(args, GEMM.tiles) + k * T * 4, s + SUMS_AT
-                for _ in range(0, n_tokens, T):
+                tile, c = word(args, GEMM.tiles) + k * TOKENS * 4, s + SUMS_AT
+                for _ in range(0, n_tokens, TOKENS):
                     micro_kernel(n, s + PANEL_AT, tile, c, k == 0)
-                    tile += n_in * T * 4
-                    c += T * ROWS * 4
+                    tile += n_in * TOKENS * 4
+                    c += TOKENS * ROWS * 4
             bias, add = word(args, GEMM.bias), word(args, GEMM.add)
             y, ldy = word(args, GEMM.y), word(args, GEMM.ldy)
             write_sums(s + SUMS_AT, y, ldy, n_tokens, r, n_out, bias, add)

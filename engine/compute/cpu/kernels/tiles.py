@@ -6,6 +6,7 @@ Tile layouts: see gemm.py (quantized) and gemm_float.py.
 import numpy as np
 
 from engine.compute.cpu.kernels.gemm import TILE_BLOCK, T
+from engine.compute.cpu.kernels.gemm_float import TOKENS
 from engine.compute.cpu.kernels.inputs import input_row
 from engine.compute.cpu.kernels.tile_blocks import largest32, largest256, write_block
 from engine.compute.cpu.kernels.words import count, indices, word
@@ -54,21 +55,21 @@ def quantize(args, thread, n_threads):
 def arrange_row(x, n, tile):
     """One row into its column of a float tile."""
     for i in range(n):
-        store_f32(tile + i * 4 * T, load_f32(x + 4 * i))
+        store_f32(tile + i * 4 * TOKENS, load_f32(x + 4 * i))
 
 
 def arrange(args, thread, n_threads):
     n_rows, n_in = count(args, ARRANGE.n_rows), word(args, ARRANGE.n_in)
     spare = word(args, ARRANGE.scratch) + thread * word(args, ARRANGE.scratch_stride)
     while True:
-        t0 = atomic_add(word(args, ARRANGE.counter), 1) * T
+        t0 = atomic_add(word(args, ARRANGE.counter), 1) * TOKENS
         if t0 >= n_rows:
             break
-        for i in range(T):
+        for i in range(TOKENS):
             t, tile = t0 + i, word(args, ARRANGE.tiles) + (t0 * n_in + i) * 4
             if t >= n_rows:
                 for j in range(n_in):
-                    store_f32(tile + j * 4 * T, np.float32(0))
+                    store_f32(tile + j * 4 * TOKENS, np.float32(0))
                 continue
             x = input_row(args, ARRANGE, t, 0, n_in, spare)
             arrange_row(x, n_in, tile)
