@@ -8,6 +8,10 @@ from engine.errors import InternalError
 from engine.grammar.library import library_error
 from engine.grammar.tokens import TokenTable
 
+_BITS = np.unpackbits(np.arange(256, dtype=np.uint8), bitorder="little").reshape(256, 8)
+# The upper limits of the logits of eight tokens, for each byte of a mask.
+_LIMITS = np.where(_BITS == 1, np.float32(np.inf), np.float32(-np.inf))
+
 
 class Matcher:
     """Follows one text token by token; not shared between threads."""
@@ -47,15 +51,10 @@ class Matcher:
 
         `logits` is float32 [n_tokens]. Raises GrammarError as `mask` does.
         """
-        bits = np.unpackbits(self.mask().view(np.uint8), bitorder="little")[: len(logits)]
-        allowed = np.flatnonzero(bits)
-        if len(allowed) * 8 < len(logits):
-            kept = logits[allowed]
-            logits.fill(-np.inf)
-            logits[allowed] = kept
-        else:
-            logits[np.flatnonzero(bits == 0)] = -np.inf
-            logits[len(bits) :] = -np.inf
+        limits = _LIMITS.take(self.mask().view(np.uint8), axis=0).ravel()
+        known = logits[: len(limits)]
+        np.minimum(known, limits[: len(known)], out=known)
+        logits[len(limits) :] = -np.inf
 
     def accepts(self, token: int) -> bool:
         """Whether a token may come next; nothing changes."""
