@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject
 
 from app.chats.conversation import Message
 from app.services.figures import rows
+from app.services.reasoning import split_reasoning
 from app.strings import tr
 from app.ui.markdown import parse
 from app.ui.widgets.details_popup import DetailsPopup
@@ -32,7 +33,7 @@ class MessageActs(QObject):
         """Do what a button under a message says."""
         chats = self._chats
         acts: dict[str, Callable[[], Any]] = {
-            "message.copy": lambda: self._pane.copy(self._transcript.text_of(message)),
+            "message.copy": lambda: self._pane.copy(self._said(message)),
             "message.edit": lambda: self._pane.begin_editing(message),
             "message.regenerate": lambda: self._when_idle(lambda: chats.regenerate(message)),
             "message.continue": lambda: self._when_idle(lambda: chats.resume(message)),
@@ -42,6 +43,11 @@ class MessageActs(QObject):
         }
         if key in acts:
             self._pane.guard.attempt(acts[key])
+
+    def _said(self, message: Message) -> str:
+        """Return the text of a message without what the model thought before it."""
+        text = self._transcript.text_of(message)
+        return text if message.role == "user" else split_reasoning(text)[1]
 
     def act_on_last(self, key: str) -> None:
         """Do an act on the last answer, for the keys that work anywhere."""
@@ -62,7 +68,7 @@ class MessageActs(QObject):
     def copy_last_code(self) -> None:
         """Copy the last code block of the conversation."""
         for message in reversed(self._transcript.messages):
-            blocks = [b for b in parse(self._transcript.text_of(message)) if b.kind == "code"]
+            blocks = [b for b in parse(self._said(message)) if b.kind == "code"]
             if blocks:
                 self._pane.copy(blocks[-1].text)
                 return

@@ -62,6 +62,7 @@ QPushButton#off:focus { border-color: $accent; }
 QPushButton#inline { background: transparent; border: 0; color: $soft; font-size: ${f12}px;
   font-weight: 400; padding: ${p2}px 0; }
 QPushButton#inline:hover, QPushButton#inline:focus { color: $accent_text; }
+QPushButton#inline:disabled { color: $faint; }
 QPushButton#chip { background: $background; border: 1px solid $line; border-radius: ${p11}px;
   color: $soft; font-size: ${f12}px; font-weight: 400; padding: 0 ${p10}px;
   min-height: ${p22}px; max-height: ${p22}px; }

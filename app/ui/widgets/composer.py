@@ -143,7 +143,7 @@ class Composer(QWidget):
         self.figures = label("", "secondary", self)
         self.system = button(tr("System prompt"), "quiet", tr("What the model is told first"), self)
         self.send = button(tr("Send"), "primary", ACTIONS["message.send"].tip(), self)
-        self.stop = button(tr("Stop  Esc"), "", ACTIONS["message.stop"].tip(), self)
+        self.stop = button(tr("Stop  Esc"), "", tr("Stop the answer and keep what came"), self)
         self.stop.hide()
         self._draft = QTimer(self)
         self._draft.setSingleShot(True)
@@ -203,6 +203,10 @@ class Composer(QWidget):
         self.stop.setVisible(is_running)
         self._refresh()
 
+    def show_key(self, stops_with_key: bool) -> None:
+        """Say on the button whether Esc stops this answer: it does in the current pane."""
+        self.stop.setText(tr("Stop  Esc") if stops_with_key else tr("Stop"))
+
     def block(self, reason: str) -> None:
         """Say why nothing can be sent now; an empty reason allows it."""
         self.blocked = reason
@@ -249,6 +253,12 @@ class Composer(QWidget):
         painter.fillPath(path, theme.color("card"))
         painter.setPen(QPen(theme.color("faint" if self.edit.hasFocus() else "line"), 1))
         painter.drawPath(path)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """In a narrow pane the word “prompt” gives way to the figures."""
+        super().resizeEvent(event)
+        is_narrow = self.width() < theme.px(320)
+        self.system.setText(tr("System") if is_narrow else tr("System prompt"))
 
     def minimumSizeHint(self) -> QSize:
         return QSize(theme.px(200), super().minimumSizeHint().height())

@@ -124,6 +124,54 @@ class ElidedLabel(QLabel):
         super().setText(metrics.elidedText(self._full, Qt.TextElideMode.ElideRight, room))
 
 
+class ElidedButton(QPushButton):
+    """A button that shortens its text with … where there is no room for all of it."""
+
+    def __init__(self, role: str, tip: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(role)
+        self.setToolTip(tip)
+        self._tip, self._full = tip, ""
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+
+    def set_text(self, text: str) -> None:
+        """Show another text."""
+        self._full = text
+        self.setToolTip(f"{text}\n{self._tip}")
+        self.setAccessibleName(f"{text}. {self._tip}")
+        self.updateGeometry()
+        self._elide()
+
+    def full_text(self) -> str:
+        """Return the text as it was set."""
+        return self._full
+
+    def _edges(self) -> int:
+        return 2 * theme.px(10) + 4  # the padding and the border of a chip
+
+    def sizeHint(self) -> QSize:
+        self.ensurePolished()
+        width = self.fontMetrics().horizontalAdvance(self._full) + self._edges()
+        return QSize(width, super().sizeHint().height())
+
+    def minimumSizeHint(self) -> QSize:
+        holder = self.parentWidget()
+        share = round((holder.width() if holder is not None else 0) * 0.36)
+        whole = self.sizeHint()
+        return QSize(min(whole.width(), max(theme.px(48), share)), whole.height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._elide()
+
+    def _elide(self) -> None:
+        self.ensurePolished()
+        room = self.width() - self._edges() + 1
+        shown = self.fontMetrics().elidedText(self._full, Qt.TextElideMode.ElideRight, room)
+        if shown != self.text():
+            self.setText(shown)
+
+
 class Slider(QSlider):
     """A horizontal slider over numbers, with the default marked; double click resets.
 

@@ -4,7 +4,6 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QFrame,
-    QHBoxLayout,
     QLabel,
     QPlainTextEdit,
     QPushButton,
@@ -14,6 +13,7 @@ from PySide6.QtWidgets import (
 
 from app.strings import tr
 from app.ui.theme import theme
+from app.ui.widgets.flow import FlowLayout
 
 
 class ErrorCard(QFrame):
@@ -63,15 +63,13 @@ class ErrorCard(QFrame):
         outer.addWidget(self.details)
         outer.addLayout(self._buttons(details, remedies))
 
-    def _buttons(self, details: str, remedies: tuple[tuple[str, str], ...]) -> QHBoxLayout:
-        row = QHBoxLayout()
-        row.setSpacing(theme.px(8))
+    def _buttons(self, details: str, remedies: tuple[tuple[str, str], ...]) -> FlowLayout:
+        row = FlowLayout(gap=theme.px(8))
         for name, label in remedies:
             button = QPushButton(label, self)
             button.setAccessibleName(label)
             button.clicked.connect(lambda _=False, name=name: self.remedy.emit(name))
             row.addWidget(button)
-        row.addStretch(1)
         if details:
             self.fold = self._quiet(tr("Details"))
             self.fold.setCheckable(True)

@@ -1,6 +1,6 @@
 """A layout that puts widgets side by side and goes on in the next line, as words do."""
 
-from PySide6.QtCore import QRect, QSize, Qt
+from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtWidgets import QLayout, QLayoutItem, QWidget
 
 
@@ -46,17 +46,30 @@ class FlowLayout(QLayout):
         super().setGeometry(area)
         self._lay(area, moves=True)
 
-    def _lay(self, area: QRect, moves: bool) -> int:
-        """Put the widgets into lines as wide as `area`; return the height that they take."""
-        x, y, line = area.x(), area.y(), 0
+    def _lines(self, width: int) -> list[list[QLayoutItem]]:
+        """Return the items that are shown, line by line."""
+        lines: list[list[QLayoutItem]] = [[]]
+        taken = 0
         for item in self._items:
             if item.isEmpty():
                 continue
-            size = item.sizeHint()
-            if x + size.width() > area.x() + area.width() and line:
-                x, y, line = area.x(), y + line + self._gap, 0
-            if moves:
-                item.setGeometry(QRect(x, y, size.width(), size.height()))
-            x += size.width() + self._gap
-            line = max(line, size.height())
-        return y + line - area.y()
+            needed = item.sizeHint().width()
+            if lines[-1] and taken + needed > width:
+                lines.append([])
+                taken = 0
+            lines[-1].append(item)
+            taken += needed + self._gap
+        return lines
+
+    def _lay(self, area: QRect, moves: bool) -> int:
+        """Put the widgets into lines as wide as `area`; return the height that they take."""
+        y = area.y()
+        for line in self._lines(area.width()):
+            height = max((item.sizeHint().height() for item in line), default=0)
+            x = area.x()
+            for item in line if moves else ():
+                size = item.sizeHint()
+                item.setGeometry(QRect(QPoint(x, y + (height - size.height()) // 2), size))
+                x += size.width() + self._gap
+            y += height + self._gap
+        return max(0, y - self._gap - area.y())

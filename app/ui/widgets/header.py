@@ -1,13 +1,13 @@
 """The head of a pane: title, the model as a chip, and how full the context is."""
 
 from PySide6.QtCore import Signal
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QStackedWidget, QWidget
 
 from app.strings import tr
 from app.ui.actions import ACTIONS
 from app.ui.theme import theme
-from app.ui.widgets.controls import ContextRing, ElidedLabel, action_button, button
+from app.ui.widgets.controls import ContextRing, ElidedButton, ElidedLabel, action_button
 
 
 class PaneHeader(QFrame):
@@ -32,7 +32,8 @@ class PaneHeader(QFrame):
         self.names = QStackedWidget(self)
         self.names.addWidget(self.title)
         self.names.addWidget(self.field)
-        self.chip = button(tr("No model"), "chip", ACTIONS["model.choose"].tip(), self)
+        self.chip = ElidedButton("chip", ACTIONS["model.choose"].tip(), self)
+        self.chip.set_text(tr("No model"))
         self.chip.clicked.connect(self.model_wanted)
         self.ring = ContextRing(self)
         self.sidebar = action_button("window.sidebar", "sidebar", self)
@@ -56,6 +57,10 @@ class PaneHeader(QFrame):
         self._row.setSpacing(theme.px(8))
         self.names.setFixedHeight(theme.px(34))
         self._fit_title()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.chip.updateGeometry()
 
     def show_place(
         self, is_first: bool, is_last: bool, is_one_of_many: bool, is_current: bool
@@ -82,7 +87,7 @@ class PaneHeader(QFrame):
 
     def set_model(self, name: str) -> None:
         """Show which model answers."""
-        self.chip.setText(name)
+        self.chip.set_text(name)
 
     def rename(self) -> None:
         """Let the person write another title in place."""

@@ -13,7 +13,7 @@ from app.ui.theme import theme
 from app.ui.widgets.controls import ElidedLabel, button, label
 
 STATES = {
-    "idle": "idle",
+    "idle": "ready",
     "wait_other": "waiting for a shared prompt",
     "started": "starting",
     "processing_prompt": "reading",
@@ -47,11 +47,15 @@ class SlotCard(QFrame):
         self.tokens.setWordWrap(True)
         where = tr("slot {id}", id=id_slot + 1)
         self.buttons = {
-            "save": button(tr("Save…"), "quiet", tr("Save the memory of {slot}", slot=where), self),
-            "restore": button(
-                tr("Restore…"), "quiet", tr("Read a saved memory into {slot}", slot=where), self
+            "save": button(
+                tr("Save…"), "inline", tr("Save the memory of {slot}", slot=where), self
             ),
-            "erase": button(tr("Erase"), "quiet", tr("Forget what {slot} holds", slot=where), self),
+            "restore": button(
+                tr("Restore…"), "inline", tr("Read a saved memory into {slot}", slot=where), self
+            ),
+            "erase": button(
+                tr("Erase"), "inline", tr("Forget what {slot} holds", slot=where), self
+            ),
         }
         self._arrange()
 
@@ -67,8 +71,7 @@ class SlotCard(QFrame):
         for widget in (self.title, self.fill, self.tokens):
             box.addWidget(widget)
         row = QHBoxLayout()
-        row.setSpacing(theme.px(4))
-        row.setContentsMargins(-theme.px(6), 0, 0, 0)
+        row.setSpacing(theme.px(18))
         for name, made in self.buttons.items():
             made.clicked.connect(bound(self.action.emit, name))
             row.addWidget(made)

@@ -127,3 +127,27 @@ def test_a_listener_that_raises_is_gone(caplog):
         client.tokens_per_second = 1e6
         assert ask(client).result().stop_type == "eos"
     assert "given up" in caplog.text
+
+
+def test_idle_slots_remember_and_are_saved_erased_and_restored(tmp_path):
+    with engine.FakeClient(reply="one two", n_prompt=10, n_slots=2) as client:
+        assert ask(client).result().id_slot == 0
+        kept = client.slots()[0].n_tokens
+        assert kept == 12 and client.slots()[0].state == "idle"
+        assert client.save_slot(0, tmp_path / "a").n_tokens == kept
+        assert client.erase_slot(0).n_tokens == kept and client.slots()[0].n_tokens == 0
+        assert client.restore_slot(1, tmp_path / "a").n_tokens == kept
+        assert client.slots()[1].n_tokens == kept
+        (tmp_path / "a").write_text("nonsense")
+        with pytest.raises(engine.StateFileError, match="no saved memory"):
+            client.restore_slot(1, tmp_path / "a")
+        assert client.slots()[1].n_tokens == kept
+        with pytest.raises(engine.RequestError, match="no idle slot"):
+            client.erase_slot(5)
+
+
+def test_a_handle_knows_its_task(tmp_path):
+    with engine.FakeClient(tokens_per_second=0) as client:
+        first, second = ask(client), ask(client)
+        client.advance(1)
+        assert [slot.id_task for slot in client.slots()][:2] == [first.id_task, second.id_task]
