@@ -7,14 +7,8 @@ f32 [inputs][16 R] and then streams every tile f32 [n_in][TOKENS] of input rows 
 from numba import types
 from numba.extending import intrinsic
 
-from engine.compute.cpu.kernels.gemm import (
-    GEMM,
-    ROWS,
-    R,
-    register_tile,
-    transposer,
-    write_sums,
-)
+from engine.compute.cpu.kernels.gemm import GEMM
+from engine.compute.cpu.kernels.panels import ROWS, R, register_tile, transposer, write_sums
 from engine.compute.cpu.kernels.rows_float import LOADS
 from engine.compute.cpu.kernels.words import count, word
 from engine.native.simd import (

@@ -7,7 +7,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from engine.compute.cpu.kernels.gemm import T
+from engine.compute.cpu.kernels.panels import T
 from engine.native.simd import (
     I32,
     I64,

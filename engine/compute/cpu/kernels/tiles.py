@@ -5,9 +5,10 @@ Tile layouts: see gemm.py (quantized) and gemm_float.py.
 
 import numpy as np
 
-from engine.compute.cpu.kernels.gemm import TILE_BLOCK, T
+from engine.compute.cpu.kernels.gemm import TILE_BLOCK
 from engine.compute.cpu.kernels.gemm_float import TOKENS
 from engine.compute.cpu.kernels.inputs import input_row
+from engine.compute.cpu.kernels.panels import T
 from engine.compute.cpu.kernels.tile_blocks import largest32, largest256, write_block
 from engine.compute.cpu.kernels.words import count, indices, word
 from engine.native.simd import (
