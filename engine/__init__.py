@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from engine.client.fake import FakeClient as FakeClient
     from engine.client.handle import CompletionHandle as CompletionHandle
     from engine.client.machine import cpu_level as cpu_level
+    from engine.client.rerank import Ranked as Ranked
     from engine.errors import ContextFullError as ContextFullError
     from engine.errors import EngineError as EngineError
     from engine.errors import GrammarError as GrammarError
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from engine.runtime import read_model_info as read_model_info
     from engine.sampling import SAMPLING_SETTINGS as SAMPLING_SETTINGS
     from engine.sampling import SamplerChain as SamplerChain
+    from engine.server.decision import Decision as Decision
     from engine.server.events import Failed as Failed
     from engine.server.events import Finished as Finished
     from engine.server.events import PromptProgress as PromptProgress
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from engine.server.events import TokenProb as TokenProb
     from engine.server.metrics import Metrics as Metrics
     from engine.server.metrics import SlotStatus as SlotStatus
+    from engine.server.places import KnownPrefix as KnownPrefix
     from engine.server.slot_files import SlotFile as SlotFile
 
 _HOME = {
@@ -49,6 +52,7 @@ _HOME = {
     "Context": "engine.runtime",
     "ContextFullError": "engine.errors",
     "ContextParams": "engine.params",
+    "Decision": "engine.server.decision",
     "EngineClient": "engine.client.client",
     "EngineError": "engine.errors",
     "Failed": "engine.server.events",
@@ -56,12 +60,14 @@ _HOME = {
     "Finished": "engine.server.events",
     "GrammarError": "engine.errors",
     "InternalError": "engine.errors",
+    "KnownPrefix": "engine.server.places",
     "MachineError": "engine.errors",
     "Metrics": "engine.server.metrics",
     "Model": "engine.runtime",
     "ModelFileError": "engine.errors",
     "ModelInfo": "engine.runtime",
     "PromptProgress": "engine.server.events",
+    "Ranked": "engine.client.rerank",
     "RequestError": "engine.errors",
     "SAMPLING_SETTINGS": "engine.sampling",
     "SamplerChain": "engine.sampling",

@@ -29,7 +29,8 @@ SAMPLER_ORDER = (
     "temperature",
 )
 
-LIVE_LIMITS = ("n_predict", "t_max_predict_ms", "stop")  # may change beside the sampling names
+# What may change while an answer runs, beside the sampling names.
+LIVE_LIMITS = ("n_predict", "t_max_predict_ms", "stop", "reasoning_budget")
 
 _T = TypeVar("_T")
 Message = Mapping[str, Any]  # {"role": …, "content": …}
@@ -273,6 +274,7 @@ class CompletionRequest(_Options):
     post_sampling_probs: bool = False
     return_progress: bool = True
     grammar: str | None = None
+    grammar_first: bool = False  # before the samplers, not where their choice does not fit
     grammar_lazy: bool = False
     grammar_triggers: tuple[Any, ...] = ()
     json_schema: Any = None

@@ -13,7 +13,7 @@ from engine.cli.options import (
     request_of,
 )
 from engine.cli.terminal import ProgressLine
-from engine.client.handle import CompletionHandle, error_of
+from engine.client.handle import CompletionHandle
 from engine.errors import InternalError
 from engine.server.events import Failed, Finished, TextDelta
 
@@ -53,7 +53,7 @@ def _stream(handle: CompletionHandle, *, silent: bool) -> Finished:
             sys.stdout.write(event.text)
             sys.stdout.flush()
         elif isinstance(event, Failed):
-            raise error_of(event)
+            raise event.error
         elif isinstance(event, Finished):
             if not silent:
                 sys.stdout.write("\n")

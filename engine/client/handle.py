@@ -4,8 +4,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from engine import errors
-from engine.errors import EngineError, RequestError, nearest
+from engine.errors import RequestError, nearest
 from engine.params import LIVE_LIMITS, CompletionRequest, SamplingParams, option_names
 from engine.server.events import Event, Failed, Finished
 from engine.server.mailbox import Mailbox
@@ -62,6 +61,8 @@ class CompletionHandle:
     def update(self, **changes: Any) -> None:
         """Change sampling parameters or limits from the next token on.
 
+        `reasoning_budget` is then how many tokens more the model may think.
+
         Raises RequestError at once for an unknown name or a value out of range.
         """
         known = option_names(SamplingParams) + LIVE_LIMITS
@@ -70,6 +71,10 @@ class CompletionHandle:
                 raise RequestError(f"“{name}” cannot change while running.{nearest(name, known)}")
         CompletionRequest(**changes)
         self._mailbox.leave_changes(changes)
+
+    def end_reasoning(self) -> None:
+        """Let a model that is thinking come to its answer now."""
+        self.update(reasoning_budget=0)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until every answer has ended; return False after `timeout` seconds."""
@@ -80,21 +85,12 @@ class CompletionHandle:
         last: Finished | None = None
         for event in self:
             if isinstance(event, Failed):
-                raise error_of(event)
+                raise event.error
             if isinstance(event, Finished) and (last is None or event.index < last.index):
                 last = event
         if last is None:
             raise RequestError("The events of this request were already taken.")
         return last
-
-
-def error_of(failed: Failed) -> EngineError:
-    """Return the error that a Failed event tells of, as the class of its kind."""
-    for kind in vars(errors).values():
-        is_error = isinstance(kind, type) and issubclass(kind, EngineError)
-        if is_error and kind.kind == failed.kind:
-            return kind(failed.message)
-    return EngineError(failed.message)
 
 
 def _abandon(mailbox: Mailbox) -> None:

@@ -4,17 +4,19 @@ The rooms it joins are imported when a model is opened: they bring NumPy and the
 which a window that only shows conversations does not need.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from engine.errors import GrammarError, RequestError
 from engine.params import CompletionRequest, ContextParams, Prompt
 from engine.server.loaded import Loaded
 from engine.server.loop import Progress
-from engine.server.slot import Sampler
+from engine.server.sampler import Sampler
 
 CALLERS_UNITS = ("text", "sampling", "sampling.more")  # kernels that no model brings with it
+N_FORKS = 8  # sequences beside those of the slots, for work in passing
+TEMPLATE_KEYS = ("tokenizer.chat_template", "tokenizer.chat_template.tool_use")
+POOLINGS = {0: "none", 1: "mean", 2: "cls", 3: "last"}  # as files number them
 
 
 def check_model(path: str) -> Any:
@@ -36,11 +38,12 @@ def load_model(
 ) -> Loaded:
     """Load weights, kernels, vocabulary, context; `report(stage, 0..1)` may raise to give up.
 
-    Raises ModelFileError, UnsupportedModelError, MachineError or RequestError.
+    `params.n_seq_max` are the slots and N_FORKS. Raises ModelFileError, UnsupportedModelError,
+    MachineError or RequestError.
     """
     from engine.native import objects
     from engine.runtime import Model
-    from engine.sampling import RowRanker, SamplerChain, rank_after
+    from engine.sampling import RowRanker, rank_after
 
     model = Model.load(path, n_gpu_layers, report)
     try:
@@ -50,40 +53,66 @@ def load_model(
         report("context", 0.0)
         context = model.context(params)
         report("context", 1.0)
+        templates = {key: model.metadata[key] for key in TEMPLATE_KEYS if key in model.metadata}
+        pooling = POOLINGS.get(model.metadata.get(f"{model.info.arch}.pooling_type"), "mean")
+        make_sampler = _sampler_maker(vocab, templates)
     except BaseException:
         model.close()
         raise
     ranker = RowRanker(vocab.n_tokens)
 
-    def make_sampler(request: CompletionRequest) -> Sampler:
-        _refuse_unbuilt(request)
-        return SamplerChain(request.params, vocab)
-
     return Loaded(
         context=context,
         vocab=vocab,
-        encode=_prompt_encoder(model),
+        encode=_prompt_encoder(vocab, templates),
         tokenize=lambda text: vocab.tokenize(text, parse_special=False, add_special=False),
         make_sampler=make_sampler,
         rank_row=ranker.rank,
         rank_after=rank_after,
         n_ctx_slot=min(context.n_ctx, model.info.n_ctx_train),
         n_batch=context.n_ubatch,  # see the decision in `engine.server.scheduler`
+        forks=range(params.n_seq_max - N_FORKS, params.n_seq_max),
+        n_infill=context.n_batch,
+        pooling=pooling,
         shifts_context=context_shift,
         adopted=context.adopted,
         close=model.close,
     )
 
 
-def _prompt_encoder(model: Any) -> Callable[[Prompt], list[int]]:
-    """Return the function from a request's prompt to token ids; it raises RequestError."""
-    vocab = model.vocab
+def _sampler_maker(
+    vocab: Any, templates: dict[str, Any]
+) -> Callable[[CompletionRequest, Sequence[int]], Sampler]:
+    """Return the function from a request and its prompt to a sampler; it raises RequestError."""
+    from engine.client.constraints import Reasoning, make_matcher
+    from engine.sampling import SamplerChain
+    from engine.server.constrained import ConstrainedSampler
+
+    sources = (text for text in templates.values() if isinstance(text, str))
+    reasoning = Reasoning("".join(sources), vocab)
+
+    def make_sampler(request: CompletionRequest, prompt: Sequence[int]) -> Sampler:
+        return ConstrainedSampler(
+            SamplerChain(request.params, vocab),
+            make_matcher(request, vocab),
+            reasoning.budget(request.reasoning_budget, prompt),
+            grammar_first=request.grammar_first,
+        )
+
+    return make_sampler
+
+
+def _prompt_encoder(vocab: Any, templates: dict[str, Any]) -> Callable[[Prompt], list[int]]:
+    """Return the function from a request's prompt to token ids; it raises RequestError.
+
+    It needs nothing of the model's file, which may be closed.
+    """
 
     @cache
     def template() -> Any:
         from engine.chat import ChatTemplate
 
-        return ChatTemplate.from_model(model.metadata, vocab)
+        return ChatTemplate.from_model(templates, vocab)
 
     def encode(prompt: Prompt) -> list[int]:
         if isinstance(prompt, str):
@@ -94,12 +123,3 @@ def _prompt_encoder(model: Any) -> Callable[[Prompt], list[int]]:
         return template().prompt_tokens(prompt, continue_last=is_begun)
 
     return encode
-
-
-def _refuse_unbuilt(request: CompletionRequest) -> None:
-    """Refuse what this version would have to ignore."""
-    for name in ("grammar", "json_schema", "regex"):
-        if getattr(request, name) is not None:
-            raise GrammarError(f"This version cannot hold an answer to a {name} yet; leave it out.")
-    if request.reasoning_budget >= 0:
-        raise RequestError("This version cannot limit reasoning yet; leave “reasoning_budget” out.")

@@ -6,6 +6,9 @@ The texts of all `TextDelta` of an answer, joined, are `Finished.text`.
 
 from dataclasses import dataclass, field
 
+from engine import errors
+from engine.errors import EngineError
+
 
 @dataclass(frozen=True)
 class TokenProb:
@@ -106,6 +109,15 @@ class Failed:
     kind: str
     message: str
     index: int = 0
+
+    @property
+    def error(self) -> EngineError:
+        """Return it as an error of its class."""
+        for cls in vars(errors).values():
+            is_error = isinstance(cls, type) and issubclass(cls, EngineError)
+            if is_error and cls.kind == self.kind:
+                return cls(self.message)
+        return EngineError(self.message)
 
 
 Event = PromptProgress | TextDelta | Finished | Failed

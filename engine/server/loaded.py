@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from engine.params import CompletionRequest, Prompt
-from engine.server.slot import Sampler
+from engine.server.sampler import Sampler
 
 Row = Any  # logits of one token, float32 [n_vocab]
 
@@ -27,11 +27,23 @@ class Context(Protocol):
     def abort(self) -> None:
         """Make the decode in progress, or else the next, raise RequestError. Any thread."""
 
-    def save_sequence(self, seq_id: int, path: Any) -> Any:
-        """Write one sequence to a file."""
+    def embed(self, tokens: Any, pooling: str | None = None) -> Any:
+        """Return the hidden states [n, n_embd] of a text, pooled to [1, n_embd]."""
 
-    def restore_sequence(self, seq_id: int, path: Any) -> list[int]:
-        """Read one sequence from a file; return its tokens."""
+    def snapshot_sequence(self, seq_id: int) -> Any:
+        """Hold what a sequence remembers; see `engine.memory` for snapshots."""
+
+    def restore_snapshot(self, snapshot: Any, seq_id: int) -> list[int]:
+        """Let a sequence remember what a snapshot holds; return its tokens."""
+
+    def peek_saved(self, path: Any) -> list[int]:
+        """Return the tokens of a saved sequence; raise StateFileError. Any thread."""
+
+    def read_saved(self, path: Any) -> Any:
+        """Read and check a saved sequence; raise StateFileError. Any thread."""
+
+    def restore_saved(self, saved: Any, seq_id: int) -> list[int]:
+        """Let a sequence remember what was read; return its tokens."""
 
 
 class Vocab(Protocol):
@@ -44,6 +56,14 @@ class Vocab(Protocol):
     @property
     def bos(self) -> int:
         """Return the id that begins a text, or -1."""
+
+    @property
+    def ids(self) -> Any:
+        """Return the ids with a task: fim_pre, fim_suf, …, -1 where there is none."""
+
+    @property
+    def switches(self) -> Any:
+        """Return what is added to a text: add_bos, …"""
 
     @property
     def eog_ids(self) -> Collection[int]:
@@ -71,23 +91,27 @@ class Ranking(Protocol):
 
 @dataclass
 class Loaded:
-    """A model ready to run, its memory for as many sequences as there are slots.
+    """A model ready to run, its memory for as many sequences as there are slots, and the forks.
 
-    `make_sampler(request)` raises RequestError for what cannot be honoured; `rank_row(row, token,
-    n)` and `rank_after(sampler, token, n)` rank a token before and after the chain; `adopted()` is
-    entered by the engine thread for as long as it runs steps; `n_batch` tokens at most go into
-    one step.
+    `make_sampler(request, prompt tokens)` raises RequestError for what cannot be honoured;
+    `rank_row(row, token, n)` and `rank_after(sampler, token, n)` rank a token before and after the
+    chain; `adopted()` is entered by the engine thread for as long as it runs steps; `n_batch`
+    tokens at most go into one step. `forks` are sequences for use in passing. After `close` what
+    makes tokens and samplers still works.
     """
 
     context: Context
     vocab: Vocab
     encode: Callable[[Prompt], list[int]]
     tokenize: Callable[[str], list[int]]
-    make_sampler: Callable[[CompletionRequest], Sampler]
+    make_sampler: Callable[[CompletionRequest, Sequence[int]], Sampler]
     rank_row: Callable[[Row, int, int], Ranking]
     rank_after: Callable[[Any, int, int], Ranking]
     n_ctx_slot: int
     n_batch: int
+    forks: Sequence[int]
+    n_infill: int = 2048  # tokens around a gap that is to be filled
+    pooling: str = "mean"
     stop_words: Sequence[str] = ()
     shifts_context: bool = False  # a full context drops its middle instead of ending the answer
     adopted: Callable[[], AbstractContextManager[None]] = nullcontext

@@ -1,30 +1,42 @@
-"""The one thread that owns the model: load, then tasks and steps until closed.
-
-Decision: prompts become token ids here, not in the caller's thread, so that `submit` costs nothing
-in a window and works before the model is loaded; a caller who minds passes ids.
-"""
+"""The one thread that owns the model: load, work, sleep when idle, wake, until closed."""
 
 import logging
+import shutil
+import tempfile
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 
-from engine.errors import ContextFullError, EngineError, InternalError, RequestError
-from engine.server.admission import find_slot
-from engine.server.events import Failed, Finished
+from engine.errors import EngineError, InternalError
+from engine.server.file_thread import FileThread
+from engine.server.intake import Intake
+from engine.server.known_places import KnownPlaces
 from engine.server.loaded import Loaded
 from engine.server.mailbox import Mailbox
-from engine.server.metrics import Metrics, SlotStatus
+from engine.server.metrics import Counters, Metrics, SlotStatus
+from engine.server.prepare import prepare
 from engine.server.queue import TaskQueue
-from engine.server.scheduler import Scheduler
+from engine.server.saved_prompts import SavedPrompts
+from engine.server.session import Session
 from engine.server.settle import as_engine_error
 from engine.server.slot import Slot
-from engine.server.slot_files import run_slot_task
-from engine.server.task import Task, TaskKind
+from engine.server.task import CLOSED, Task
 
 log = logging.getLogger(__name__)
 
 Progress = Callable[[str, float], None]
-CLOSED = "The engine is closed; open the model again."
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """What is kept beyond the slots: bytes in memory, a folder and bytes on the disk, and when
+    the model leaves memory (seconds without a request, below 0: never)."""
+
+    cache_bytes: int = 0
+    folder: Path | None = None
+    folder_bytes: int = 0
+    sleep_idle_seconds: float = -1.0
 
 
 class _ClosedWhileLoading(Exception):
@@ -32,76 +44,115 @@ class _ClosedWhileLoading(Exception):
 
 
 class EngineLoop:
-    """Runs `load(progress)` and then every task on its own thread."""
+    """Runs `load(progress)` and then every task on its own thread; `load` again after a sleep."""
 
     def __init__(
-        self, load: Callable[[Progress], Loaded], n_slots: int, progress: Progress | None = None
+        self,
+        load: Callable[[Progress], Loaded],
+        n_slots: int,
+        progress: Progress | None = None,
+        keeping: Keeping | None = None,
     ) -> None:
+        """Raises MachineError for a folder that cannot be made."""
+        self._keeping = keeping or Keeping()
         self.queue = TaskQueue()
         self.error: EngineError | None = None
         self.is_ready = threading.Event()  # loaded, failed or closed: nothing to wait for
+        self.is_asleep = False
         self.loaded: Loaded | None = None
+        self.saved = SavedPrompts(self._keeping.folder, self._keeping.folder_bytes)
+        self.known = KnownPlaces(self.saved)
+        self._counters = Counters()
+        self._slots: list[Slot] = []
         self._load = load
         self._n_slots = n_slots
         self._progress = progress
-        self._scheduler: Scheduler | None = None
+        self._session: Session | None = None
+        self._bed: Path | None = None  # a temporary folder for what is known while asleep
+        self._files = FileThread(self.queue.wake)
+        self._intake = Intake(self._prepare, self._hand_on)
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
         self._thread.start()
 
     # ------------------------------------------------------------- any thread
 
     def post(self, task: Task) -> None:
-        """Hand a task to the engine thread; one that comes too late is answered here."""
-        if not self.queue.post(task):
-            _refuse(task, self.error or InternalError(CLOSED))
+        """Hand a task to the engine; one that comes too late is answered here."""
+        if self.queue.is_closed or not self._intake.post(task):
+            task.refuse(self.error or InternalError(CLOSED))
 
     def hear(self, mailbox: Mailbox) -> None:
         """Look at the wishes left in a mailbox as soon as possible."""
         self.queue.wake()
-        if self._scheduler is not None:
-            self._scheduler.interrupt(mailbox)
+        if (session := self._session) is not None:
+            session.scheduler.interrupt(mailbox)
 
     def slots(self) -> list[SlotStatus]:
         """Return the state of every slot at once, also during a decode."""
-        return [slot.status() for slot in self._scheduler.slots] if self._scheduler else []
+        return [slot.status() for slot in self._slots]
 
     def metrics(self) -> Metrics:
         """Return the counters at once, also during a decode."""
-        n_waiting = self.queue.n_deferred
-        if self._scheduler is None:
-            return Metrics(requests_deferred=n_waiting)
-        n_processing = sum(not slot.is_idle for slot in self._scheduler.slots)
-        return self._scheduler.counters.metrics(n_processing, n_waiting)
+        n_waiting = self._intake.n_waiting + self.queue.n_deferred
+        n_processing = sum(not slot.is_idle for slot in self._slots)
+        return self._counters.metrics(n_processing, n_waiting)
 
     def close(self) -> None:
-        """End every request as cancelled, free the model, join the thread."""
+        """End every request as cancelled, free the model, join the threads."""
         self.queue.close()
-        if threading.current_thread() is self._thread:
-            return
-        if self._scheduler is not None:
-            self._scheduler.interrupt()
+        if threading.current_thread() in (self._thread, self._intake.thread, self._files.thread):
+            return  # a listener closes: the thread cannot wait for itself
+        if (session := self._session) is not None:
+            session.scheduler.interrupt()
         self._thread.join()
+
+    # ------------------------------------------------------------- intake thread
+
+    def _prepare(self, task: Task) -> None:
+        if self.error is not None:
+            raise self.error
+        if self.loaded is not None:
+            prepare(task, self.loaded, self._n_slots)
+
+    def _hand_on(self, task: Task) -> None:
+        if not self.queue.post(task):
+            self._end_task(task)
+
+    def _end_task(self, task: Task) -> None:
+        """Answer what will never run."""
+        if self.error is not None:
+            task.refuse(self.error)
+        else:
+            task.cancel()
 
     # ------------------------------------------------------------- engine thread
 
     def _run(self) -> None:
         try:
-            self.loaded = self._load(self._report)
+            self._load_model()
+            if self.loaded is not None:
+                self.known.find_files(self.loaded.context)
+            while self.loaded is not None and not self.queue.is_closed:
+                self._work(self.loaded)
+                if not self.queue.is_closed:
+                    self._sleep()
+        finally:
+            self._end()
+
+    def _load_model(self) -> None:
+        """Load the model, or note why it cannot be."""
+        loaded = None
+        try:
+            loaded = self._load(self._report)
         except _ClosedWhileLoading:
             log.info("closed while loading")
         except Exception as error:
             log.info("the model could not be loaded", exc_info=error)
             self.error = as_engine_error(error)
-        try:
-            if self.loaded is not None:
-                with self.loaded.adopted():
-                    self._serve(self.loaded)
-        finally:
-            self.queue.close()
-            self.is_ready.set()
-            self._end_waiting()
-            if self.loaded is not None:
-                self.loaded.close()
+        self.loaded = loaded
+        if self.loaded is not None and not self._slots:
+            n_ctx = self.loaded.n_ctx_slot
+            self._slots = [Slot(i, n_ctx) for i in range(self._n_slots)]
 
     def _report(self, stage: str, done: float) -> None:
         if self.queue.is_closed:
@@ -109,109 +160,57 @@ class EngineLoop:
         if self._progress is not None:
             self._progress(stage, done)
 
-    def _serve(self, loaded: Loaded) -> None:
-        slots = [Slot(i, loaded.n_ctx_slot) for i in range(self._n_slots)]
-        scheduler = Scheduler(loaded, slots, lambda slot: self.queue.put_forward(slot.id))
-        self._scheduler = scheduler
-        self.is_ready.set()
-        try:
-            while not self.queue.is_closed:
-                for task in self.queue.take(wait=not scheduler.is_busy):
-                    self._take(task, scheduler)
-                for task in self.queue.drop_deferred(lambda task: task.is_given_up):
-                    _cancel(task)
-                if scheduler.is_busy and not self.queue.is_closed:
-                    self._step(scheduler)
-        finally:
-            scheduler.end_all()
-
-    def _step(self, scheduler: Scheduler) -> None:
-        try:
-            scheduler.step()
-        except Exception as error:
-            log.exception("a step failed")
-            scheduler.fail_all(as_engine_error(error))
-
-    def _take(self, task: Task, scheduler: Scheduler) -> None:
-        """Launch a task, defer it, or answer it with its error."""
-        try:
-            if task.kind is not TaskKind.COMPLETION:
-                self._take_slot_task(task, scheduler)
-            elif task.is_given_up:
-                _cancel(task)
-            else:
-                self._take_completion(task, scheduler)
-        except Exception as error:
-            if not isinstance(error, EngineError):
-                log.exception("task %d failed", task.id)
-            _refuse(task, as_engine_error(error))
-
-    def _take_completion(self, task: Task, scheduler: Scheduler) -> None:
-        loaded = self.loaded
-        assert loaded is not None
-        if task.tokens is None:
-            task.tokens = _checked_prompt(loaded, task, len(scheduler.slots))
-        if not task.tokens:
-            for index in range(task.request.n):
-                task.mailbox.deliver(Finished("", "limit", index=index))
-            return
-        first = find_slot(scheduler.slots, task.request.id_slot, task.tokens)
-        idle = [slot for slot in scheduler.slots if slot.is_idle and slot is not first]
-        if first is None or len(idle) < task.request.n - 1:
-            self.queue.defer(task)
-            return
-        idle.sort(key=lambda slot: (bool(slot.tokens), slot.last_used_at))
-        scheduler.launch(task, [first, *idle[: task.request.n - 1]])
-
-    def _take_slot_task(self, task: Task, scheduler: Scheduler) -> None:
-        if not 0 <= task.id_slot < len(scheduler.slots):
-            raise RequestError(f"There is no slot {task.id_slot}.")
-        slot = scheduler.slots[task.id_slot]
-        if not slot.is_idle:
-            self.queue.defer(task)
-            return
-        assert self.loaded is not None
-        task.reply.set_result(run_slot_task(task, slot, self.loaded.context))
-
-    def _end_waiting(self) -> None:
-        """Answer what was posted or deferred and will never run."""
-        for task in (*self.queue.take(wait=False), *self.queue.drop_deferred(lambda _: True)):
-            if self.error is not None:
-                _refuse(task, self.error)
-            else:
-                _cancel(task)
-
-
-def _checked_prompt(loaded: Loaded, task: Task, n_slots: int) -> list[int]:
-    """Return the prompt as token ids; raise RequestError or ContextFullError if it cannot run."""
-    request = task.request
-    if request.n > n_slots:
-        raise RequestError(f"{request.n} answers at once need as many slots; there are {n_slots}.")
-    tokens = loaded.encode(request.prompt)
-    n_vocab = loaded.vocab.n_tokens
-    if not all(0 <= token < n_vocab for token in tokens):
-        raise RequestError(f"The prompt contains ids that are no tokens (0 to {n_vocab - 1}).")
-    if len(tokens) >= loaded.n_ctx_slot:
-        raise ContextFullError(
-            f"The prompt has {len(tokens)} tokens and the context holds {loaded.n_ctx_slot}: "
-            "shorten the prompt or open the model with a larger context."
+    def _work(self, loaded: Loaded) -> None:
+        """Work until closed or asleep; then the model has left memory."""
+        session = Session(
+            loaded,
+            self._slots,
+            self.queue,
+            self.known,
+            self._files,
+            self._counters,
+            self._keeping.cache_bytes,
         )
-    return tokens
+        self._session = session
+        self.is_ready.set()
+        self._intake.open()
+        try:
+            with loaded.adopted():
+                while not self.queue.is_closed:
+                    session.run(self._keeping.sleep_idle_seconds)
+                    if self.queue.is_closed or session.leave_memory(self._make_bed()):
+                        break
+        finally:
+            session.end()
+            self._session = None
+            loaded.close()
 
+    def _make_bed(self) -> Path | None:
+        """Return the folder for what is known while asleep; None if there is no room for one."""
+        if self.saved.folder is not None:
+            return self.saved.folder
+        if self._bed is None:
+            try:
+                self._bed = Path(tempfile.mkdtemp(prefix="inglenook-"))
+            except OSError:
+                log.warning("conversations are read again after the sleep", exc_info=True)
+        return self._bed
 
-def _refuse(task: Task, error: EngineError) -> None:
-    """Answer a task that never ran with an error."""
-    if task.kind is not TaskKind.COMPLETION:
-        task.reply.set_exception(error)
-        return
-    for index in range(task.request.n):
-        task.mailbox.deliver(Failed(error.kind, str(error), index))
+    def _sleep(self) -> None:
+        """Wait for the next task, then load the model again."""
+        self.is_asleep = True
+        log.info("the model has left memory until the next request")
+        self.queue.wait_posted()
+        if not self.queue.is_closed:
+            self._load_model()
+        self.is_asleep = False
 
-
-def _cancel(task: Task) -> None:
-    """Answer a task that never ran as cancelled."""
-    if task.kind is not TaskKind.COMPLETION:
-        task.reply.set_exception(InternalError(CLOSED))
-        return
-    for index in range(task.request.n):
-        task.mailbox.deliver(Finished("", "cancelled", index=index))
+    def _end(self) -> None:
+        self.queue.close()
+        self.is_ready.set()
+        self._intake.close()
+        self._files.close()
+        for task in (*self.queue.take(wait=False), *self.queue.drop_deferred(lambda _: True)):
+            self._end_task(task)
+        if self._bed is not None:
+            shutil.rmtree(self._bed, ignore_errors=True)

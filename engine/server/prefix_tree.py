@@ -27,7 +27,7 @@ class _Node(Generic[Place]):
     def __init__(self, edge: "array[int]", parent: "_Node[Place] | None") -> None:
         self.edge = edge
         self.parent = parent
-        self.depth = len(edge) + (parent.depth if parent else 0)
+        self.depth: int = len(edge) + (parent.depth if parent else 0)
         self.children: dict[int, _Node[Place]] = {}
         self.places: dict[Place, None] = {}
 
@@ -47,6 +47,10 @@ class PrefixTree(Generic[Place]):
 
     def __contains__(self, place: Place) -> bool:
         return place in self._ends
+
+    def places(self) -> list[Place]:
+        """Return every place, in no order."""
+        return list(self._ends)
 
     def n_tokens(self, place: Place) -> int:
         """Return how many tokens a place knows, 0 if it is not in the tree."""

@@ -26,6 +26,16 @@ class TaskQueue:
         """Return how many tasks wait, posted or deferred."""
         return len(self._posted) + len(self._deferred)
 
+    @property
+    def has_posted(self) -> bool:
+        """Return whether a task waits to be taken, or the queue is closed."""
+        return bool(self._posted) or self.is_closed
+
+    def wait_posted(self) -> None:
+        """Block until there is a task, or the queue is closed; being woken is nothing."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.has_posted)
+
     def post(self, task: Task) -> bool:
         """Add a task; return False when the queue is closed and nobody will take it."""
         with self._changed:
@@ -47,11 +57,16 @@ class TaskQueue:
             self.is_closed = True
             self._changed.notify()
 
-    def take(self, wait: bool) -> list[Task]:
-        """Return all posted tasks in order; with `wait`, block until posted, woken or closed."""
+    def take(self, wait: bool, timeout: float | None = None) -> list[Task]:
+        """Return all posted tasks in order; with `wait`, block until posted, woken or closed.
+
+        Blocks `timeout` seconds at most, if given.
+        """
         with self._changed:
             if wait:
-                self._changed.wait_for(lambda: self._posted or self._is_woken or self.is_closed)
+                self._changed.wait_for(
+                    lambda: self._posted or self._is_woken or self.is_closed, timeout
+                )
             self._is_woken = False
             tasks = list(self._posted)
             self._posted.clear()

@@ -8,20 +8,21 @@ answers run: a long prompt costs the others a stutter per piece, so pieces are s
 """
 
 import logging
-import secrets
 import threading
 from collections.abc import Callable, Sequence
 
 from engine.errors import ContextFullError, EngineError, MachineError, RequestError
-from engine.params import RANDOM_SEED
-from engine.server.admission import free_idle, reuse_memory
 from engine.server.batch import Batch, Part
+from engine.server.branches import read_branches
+from engine.server.known_places import LEAST_LOSS
 from engine.server.loaded import Loaded
 from engine.server.mailbox import Mailbox
 from engine.server.metrics import Counters
+from engine.server.prefix_tree import common_prefix
+from engine.server.prompt_cache import PromptCache
 from engine.server.settle import Settler, as_engine_error
 from engine.server.slot import Slot, SlotState
-from engine.server.task import Task
+from engine.server.task import Task, TaskKind
 
 log = logging.getLogger(__name__)
 
@@ -37,13 +38,24 @@ class Scheduler:
     """The slots and the step that moves them all. Engine thread only."""
 
     def __init__(
-        self, loaded: Loaded, slots: Sequence[Slot], on_release: Callable[[Slot], None]
+        self,
+        loaded: Loaded,
+        slots: Sequence[Slot],
+        cache: PromptCache,
+        counters: Counters,
+        on_release: Callable[[Slot], None],
     ) -> None:
         self.slots = slots
-        self.counters = Counters()
+        self._counters = counters
+        self._cache = cache
         self._loaded = loaded
         self._context = loaded.context
-        self._settler = Settler(loaded, self.counters, on_release)
+
+        def release(slot: Slot) -> None:
+            cache.known.note(slot)
+            on_release(slot)
+
+        self._settler = Settler(loaded, counters, cache.forget, release)
         self._flight = threading.Lock()
         self._in_flight = Batch()
         self._is_abort_pending = False
@@ -69,17 +81,9 @@ class Scheduler:
     # ------------------------------------------------------------- launching
 
     def launch(self, task: Task, chosen: Sequence[Slot]) -> None:
-        """Start a task: its first answer in the first slot, the others wait for its prompt.
-
-        Raises RequestError (a sampler that cannot be made) with every slot still idle.
-        """
-        seed = task.request.params.seed
-        seed = secrets.randbelow(RANDOM_SEED) if seed == RANDOM_SEED else seed
-        requests = [task.request.replace(seed=(seed + i) % RANDOM_SEED) for i in range(len(chosen))]
-        samplers = [self._loaded.make_sampler(request) for request in requests]
+        """Start a task: its first answer in the first slot, the others wait for its prompt."""
         for i, slot in enumerate(chosen):
-            slot.launch(task, samplers[i], self._settler.stop_words(requests[i]), i)
-            slot.request, slot.seed = requests[i], requests[i].params.seed
+            slot.launch(task, self._settler.stop_words(task.requests[i]), i)
         parent, *children = chosen
         parent.children = children
         for child in children:
@@ -99,8 +103,8 @@ class Scheduler:
 
     # ------------------------------------------------------------- one step
 
-    def step(self) -> None:
-        """Move every busy slot on by one decode."""
+    def step(self) -> bool:
+        """Move every busy slot on by one decode; False if all of them wait for a file."""
         for slot in self.slots:
             if not slot.is_idle:
                 self._guarded(slot, self._settler.hear)
@@ -109,6 +113,7 @@ class Scheduler:
         batch = self._gather()
         if batch.parts:
             self._decode(batch)
+        return bool(batch.parts) or not any(slot.arriving for slot in self.slots)
 
     def _guarded(self, slot: Slot, act: Callable[[Slot], None]) -> None:
         try:
@@ -118,12 +123,32 @@ class Scheduler:
             self._settler.fail(slot, as_engine_error(error), forgets=True)
 
     def _start_prompt(self, slot: Slot) -> None:
-        """Find out how much of the prompt memory holds; answer at once if that is all of it."""
-        slot.n_cached = reuse_memory(slot, self.slots, self._context.memory)
+        """Begin behind what is known of the prompt; answer at once if that is all of it."""
+        if self._is_being_read(slot):
+            return
+        n_past = self._cache.bring(slot)
+        if n_past is None:
+            return
+        slot.n_cached = n_past
         slot.state = SlotState.PROCESSING_PROMPT
         slot.send_progress()
         if slot.n_prompt_left == 0:
             self._end_prompt(slot, slot.known_row())
+
+    def _is_being_read(self, slot: Slot) -> bool:
+        """Return whether another slot is just reading what this one would read too."""
+        if not slot.request.cache_prompt or self._cache.known.has_window:
+            return False
+        n_read = n_shared = 0
+        for other in self.slots:
+            if other.state is SlotState.PROCESSING_PROMPT:
+                n = common_prefix(other.prompt, slot.prompt)
+                if n > n_shared:
+                    n_read, n_shared = other.n_cached + other.n_read, n
+        if n_shared <= n_read or n_shared < LEAST_LOSS:
+            return False
+        best = next(iter(self._cache.known.best_of(slot.prompt)), (slot, 0))
+        return n_shared - best[1] >= LEAST_LOSS
 
     def _gather(self) -> Batch:
         """Return one token of each generating slot, then prompt pieces within the budget."""
@@ -156,7 +181,7 @@ class Scheduler:
                 return
             except (ContextFullError, MachineError) as error:
                 self._undo(head)
-                if free_idle(self.slots, self._context.memory):
+                if self._cache.make_room():
                     continue
                 if head.n_tokens > 1:
                     n_max = head.n_tokens // 2
@@ -214,7 +239,7 @@ class Scheduler:
         """Record what is in memory now and let each slot sample from its row."""
         for part in batch.parts:
             part.slot.tokens.extend(part.tokens)
-        self.counters.add_decode(len(batch.slots), max(len(s.tokens) for s in batch.slots))
+        self._counters.add_decode(len(batch.slots), max(len(s.tokens) for s in batch.slots))
         i_row = 0
         for part in batch.parts:
             slot = part.slot
@@ -234,11 +259,28 @@ class Scheduler:
     def _end_prompt(self, slot: Slot, row: object) -> None:
         """The prompt is in memory: share it with the children, then all sample their first."""
         slot.state = SlotState.DONE_PROMPT
+        self._cache.mark(slot)
+        if slot.task is not None and slot.task.kind is TaskKind.DECISION:
+            self._guarded(slot, lambda decider: self._decide(decider, row))
+            return
         for child in slot.children:
             self._guarded(child, self._copy_parent)
         for ready in (slot, *slot.children):
             if ready.state is SlotState.DONE_PROMPT:
                 self._settler.take_row(ready, row)
+
+    def _decide(self, slot: Slot, row: object) -> None:
+        """Weigh the options behind the prompt and answer."""
+        task = slot.task
+        assert task is not None
+        self._settler.begin_generating(slot)
+        rows = {(): row, **read_branches(slot, task.subject.branches, self._loaded, self._cache)}
+        rank = self._loaded.rank_row
+        decision = task.subject.decide(
+            lambda before, token: rank(rows[before], token, 0).logprob, slot.timings()
+        )
+        self._settler.finish(slot, "eos")
+        task.reply.set_result(decision)
 
     def _copy_parent(self, child: Slot) -> None:
         if child.state is not SlotState.WAIT_OTHER or child.parent is None:

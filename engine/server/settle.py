@@ -21,10 +21,16 @@ class Settler:
     """Takes slots from a row of logits to their next state. Engine thread only."""
 
     def __init__(
-        self, loaded: Loaded, counters: Counters, on_release: Callable[[Slot], None]
+        self,
+        loaded: Loaded,
+        counters: Counters,
+        forget: Callable[[Slot], None],
+        on_release: Callable[[Slot], None],
     ) -> None:
+        """`forget` empties a slot's memory, `on_release` hears of every slot that is free again."""
         self._loaded = loaded
         self._counters = counters
+        self._forget_memory = forget
         self._on_release = on_release
         self._eog_ids = frozenset(int(token) for token in loaded.vocab.eog_ids)
 
@@ -50,6 +56,8 @@ class Settler:
         except RequestError:
             log.warning("slot %d keeps its parameters", slot.id, exc_info=True)
             return
+        if "reasoning_budget" in changes:
+            slot.sampler.limit_reasoning(changes["reasoning_budget"])
         slot.request = slot.request.replace(**changes)
         slot.emitter.use_stop_words(self.stop_words(slot.request))
 
@@ -57,7 +65,7 @@ class Settler:
         """Sample from a row of logits; an error ends this slot only."""
         try:
             if slot.state is SlotState.DONE_PROMPT:
-                self._begin_generating(slot)
+                self.begin_generating(slot)
             self.hear(slot)
             if slot.is_idle:
                 return
@@ -69,12 +77,13 @@ class Settler:
             log.exception("slot %d failed", slot.id)
             self.fail(slot, as_engine_error(error))
 
-    def _begin_generating(self, slot: Slot) -> None:
+    def begin_generating(self, slot: Slot) -> None:
+        """The prompt of a slot is in memory: count it, and let the sampler learn it."""
         slot.read_at = time.monotonic()
         slot.state = SlotState.GENERATING
         self._counters.add_prompt(slot.timings())
-        assert slot.sampler is not None
-        slot.sampler.accept_all(slot.prompt)
+        if slot.sampler is not None:
+            slot.sampler.accept_all(slot.prompt)
 
     def _take_token(self, slot: Slot, row: Row) -> None:
         assert slot.sampler is not None
@@ -88,7 +97,7 @@ class Settler:
         is_eog = token in self._eog_ids
         piece = b"" if is_eog else self._loaded.vocab.piece(token, special=False)
         text = slot.emitter.feed(piece)
-        stop_type = "eos" if is_eog else self._limit(slot, text)
+        stop_type = "eos" if is_eog else self._stop(slot, text)
         if stop_type:
             text += slot.emitter.finish()
         slot.send_text(text, (token,), probs)
@@ -96,11 +105,13 @@ class Settler:
             self.finish(slot, stop_type)
         slot.sampled = token
 
-    def _limit(self, slot: Slot, text: str) -> str:
-        """Return the stop type that the text or a limit asks for, or ""."""
+    def _stop(self, slot: Slot, text: str) -> str:
+        """Return the stop type that the text, the grammar or a limit asks for, or ""."""
         request, emitter = slot.request, slot.emitter
         if emitter.stop_word:
             return "word"
+        if slot.sampler is not None and slot.sampler.must_end:
+            return "eos"
         if len(slot.tokens) + 1 >= slot.n_ctx and not self._make_room(slot):
             slot.is_truncated = True
             return "limit"
@@ -141,10 +152,10 @@ class Settler:
 
     def _forget(self, slot: Slot) -> None:
         try:
-            self._loaded.context.memory.seq_rm(slot.id, 0, -1)
+            self._forget_memory(slot)
         except Exception:
             log.exception("the memory of slot %d could not be emptied", slot.id)
-        slot.truncate(0)
+            slot.truncate(0)
 
     def _release(self, slot: Slot) -> None:
         self._counters.add_answer(slot.timings())

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from engine.errors import ContextFullError
+from engine.errors import RequestError
 from engine.server.slot import Slot
 
 LEAST_TAIL = 4  # tokens that never belong to the kept beginning
@@ -26,8 +26,9 @@ def shift_context(slot: Slot, memory: Any, bos: int) -> bool:
     end = n_keep + n_discard
     has_moved = _close_gap(slot.id, n_keep, end, n_tokens, memory)
     tail = slot.tokens[end:] if has_moved else []
-    if not has_moved:
-        memory.seq_rm(slot.id, n_keep, -1)
+    if not has_moved and not memory.seq_rm(slot.id, n_keep, -1):
+        memory.seq_rm(slot.id, 0, -1)
+        n_keep = 0
     slot.truncate(n_keep)
     slot.tokens.extend(tail)
     slot.is_truncated = True
@@ -56,22 +57,26 @@ def move_pieces(slot: Slot, n_past: int, memory: Any) -> int:
         kept += old[at : at + n_match]
         at += n_match
     if len(old) > len(kept) or len(kept) > n_past:
-        memory.seq_rm(slot.id, len(kept), -1)
+        if not memory.seq_rm(slot.id, len(kept), -1):
+            memory.seq_rm(slot.id, 0, -1)
+            kept, n_past = [], 0
         slot.truncate(n_past)
         slot.tokens.extend(kept[n_past:])
     return len(kept)
 
 
 def _close_gap(seq_id: int, start: int, end: int, last: int, memory: Any) -> bool:
-    """Forget the positions [start, end) and move [end, last) down; False if no page is left.
+    """Forget the positions [start, end) and move [end, last) down; False if that cannot be.
 
-    Pages shared with others are copied for it, so memory may run out; then the positions from
-    `start` on are in no order and to be forgotten.
+    Pages shared with others are copied for it, so memory may run out, and a window may have let
+    go of what would come into sight. Then the positions from `start` on are in no order and to be
+    forgotten.
     """
     try:
-        memory.seq_rm(seq_id, start, end)
+        if not memory.seq_rm(seq_id, start, end):
+            return False
         memory.seq_add(seq_id, end, last, start - end)
-    except ContextFullError:
+    except RequestError:
         return False
     return True
 

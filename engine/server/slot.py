@@ -7,12 +7,14 @@ IDLE ─launch→ STARTED ─→ PROCESSING_PROMPT ─→ DONE_PROMPT ─→ GEN
 import enum
 import time
 from collections.abc import Sequence
-from typing import Any, Protocol
+from concurrent.futures import Future
+from typing import Any
 
 from engine.params import CompletionRequest
 from engine.server.emit import TextEmitter
 from engine.server.events import Event, Finished, PromptProgress, TextDelta, Timings, TokenProb
 from engine.server.metrics import SlotStatus
+from engine.server.sampler import Sampler
 from engine.server.task import Task
 
 
@@ -25,22 +27,6 @@ class SlotState(enum.Enum):
     PROCESSING_PROMPT = "processing_prompt"
     DONE_PROMPT = "done_prompt"
     GENERATING = "generating"
-
-
-class Sampler(Protocol):
-    """What a slot needs of a sampler chain."""
-
-    def apply(self, logits: Any) -> int:
-        """Choose a token from one row of logits."""
-
-    def accept(self, token: int) -> None:
-        """Learn which token was taken."""
-
-    def accept_all(self, tokens: Sequence[int]) -> None:
-        """Learn the tokens of a prompt."""
-
-    def update(self, **changes: Any) -> None:
-        """Go on with other parameters; raises RequestError, nothing changed, if impossible."""
 
 
 class Slot:
@@ -71,16 +57,15 @@ class Slot:
         self.n_cached = 0
         self.n_read = 0
         self.n_changes_heard = 0
+        self.arriving: tuple[Any, Future[Any]] | None = None  # a place on disk, what is read of it
         self.is_truncated = False  # the context was full and its middle was dropped
         self.started_at = self.read_at = self.first_token_at = self.last_token_at = 0.0
 
-    def launch(
-        self, task: Task, sampler: Sampler, stop_words: Sequence[str], index: int = 0
-    ) -> None:
-        """Begin a task in this idle slot."""
+    def launch(self, task: Task, stop_words: Sequence[str], index: int = 0) -> None:
+        """Begin one of a task's answers in this idle slot."""
         self._forget_request()
-        self.task, self.request, self.sampler = task, task.request, sampler
-        self.index = index
+        self.task, self.request, self.sampler = task, task.requests[index], task.samplers[index]
+        self.index, self.seed = index, self.request.params.seed
         self.prompt = task.tokens or ()
         self.emitter = TextEmitter(stop_words, task.request.n_indent)
         self.state = SlotState.STARTED

@@ -2,26 +2,45 @@
 
 import enum
 import time
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
+from engine.errors import EngineError, InternalError
 from engine.params import CompletionRequest
+from engine.server.events import Failed, Finished
 from engine.server.mailbox import Mailbox
+from engine.server.sampler import Sampler
+
+CLOSED = "The engine is closed; open the model again."
 
 
 class TaskKind(enum.Enum):
     """What a task asks for."""
 
     COMPLETION = "completion"
+    INFILL = "infill"
+    DECISION = "decision"
+    EMBEDDING = "embedding"
+    KEEP = "keep"
     SLOT_SAVE = "slot save"
     SLOT_RESTORE = "slot restore"
     SLOT_ERASE = "slot erase"
 
+    @property
+    def takes_slot(self) -> bool:
+        """Return whether it reads a prompt in a slot of its own."""
+        return self in (TaskKind.COMPLETION, TaskKind.INFILL, TaskKind.DECISION)
+
 
 @dataclass(eq=False)
 class Task:
-    """One piece of work. A completion answers through its mailbox, the rest through `reply`."""
+    """One piece of work. What takes a slot tells events to its mailbox, the rest `reply`.
+
+    `subject` is what the kind needs besides a prompt; the intake makes `tokens` of the prompt and
+    a sampler for each answer.
+    """
 
     kind: TaskKind
     id: int
@@ -30,10 +49,29 @@ class Task:
     mailbox: Mailbox = field(default_factory=Mailbox)
     path: str = ""
     reply: "Future[Any]" = field(default_factory=Future)
-    tokens: list[int] | None = None  # the prompt, once it is made into ids
+    subject: Any = None
+    tokens: list[int] | None = None
+    requests: Sequence[CompletionRequest] = ()  # one for each answer, with its own seed
+    samplers: Sequence[Sampler] = ()
     submitted_at: float = field(default_factory=time.monotonic)
 
     @property
     def is_given_up(self) -> bool:
         """Return whether the caller cancelled or vanished."""
         return self.mailbox.wants_cancel or self.mailbox.is_abandoned
+
+    def refuse(self, error: EngineError) -> None:
+        """Answer a task that never ran with an error."""
+        if not self.kind.takes_slot:
+            self.reply.set_exception(error)
+            return
+        for index in range(self.request.n):
+            self.mailbox.deliver(Failed(error.kind, str(error), index))
+
+    def cancel(self) -> None:
+        """Answer a task that never ran as cancelled."""
+        if not self.kind.takes_slot:
+            self.reply.set_exception(InternalError(CLOSED))
+            return
+        for index in range(self.request.n):
+            self.mailbox.deliver(Finished("", "cancelled", index=index))

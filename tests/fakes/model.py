@@ -8,6 +8,7 @@ import json
 import random
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,8 @@ class ByteVocab:
 
     n_tokens = N_VOCAB
     bos, eos, eog_ids = BOS, EOS, (EOS,)
+    ids = SimpleNamespace(fim_pre=-1, fim_suf=-1, fim_mid=-1, fim_rep=-1, fim_sep=-1)
+    switches = SimpleNamespace(add_bos=True)
 
     def piece(self, token, special=True):
         if token < 256:
@@ -48,6 +51,7 @@ class ListMemory:
     def __init__(self, n_cells):
         self.n_cells = n_cells
         self.sequences = {}
+        self.snapshots = []
         self.calls = []
 
     def cells(self, seq):
@@ -60,6 +64,7 @@ class ListMemory:
 
     def n_used(self):
         lists = [self.tokens(seq) for seq in self.sequences]
+        lists += [snapshot.tokens for snapshot in self.snapshots]
         return len({tuple(tokens[: i + 1]) for tokens in lists for i in range(len(tokens))})
 
     def seq_rm(self, seq, p0, p1):
@@ -72,7 +77,7 @@ class ListMemory:
     def seq_cp(self, src, dst, p0, p1):
         self.calls.append(("seq_cp", src, dst, p0, p1))
         assert p0 == 0
-        assert not self.cells(dst)
+        assert not self.cells(dst), f"sequence {dst} knows something already"
         tokens = self.tokens(src)
         self.sequences[dst] = dict(enumerate(tokens[: len(tokens) if p1 < 0 else p1]))
 
@@ -86,11 +91,54 @@ class ListMemory:
             moved[to] = token
         self.sequences[seq] = moved
 
+    def stats(self):
+        """Bytes as cells that only snapshots hold."""
+        n_used = self.n_used()
+        held, self.snapshots = self.snapshots, []
+        n_live = self.n_used()
+        self.snapshots = held
+        return {"bytes_kept": n_used - n_live}
+
+    def check_integrity(self):
+        for seq in self.sequences:
+            self.tokens(seq)
+
     def seq_pos_min(self, seq):
         return min(self.cells(seq), default=-1)
 
     def seq_pos_max(self, seq):
         return max(self.cells(seq), default=-1)
+
+
+class ListSnapshot:
+    """What a sequence of a ListMemory held; counts in its cells until released."""
+
+    def __init__(self, memory, tokens):
+        self.tokens, self.memory = tokens, memory
+        self.n_bytes, self.pos_min = len(tokens), 0
+        memory.snapshots.append(self)
+
+    def write(self, path, extras=()):
+        assert self in self.memory.snapshots, "written after it was released"
+        extras = {name: array.tolist() for name, array in dict(extras).items()}
+        part = Path(f"{path}.part")
+        part.write_text(json.dumps({"tokens": self.tokens, "extras": extras}))
+        part.replace(path)
+
+    def release(self):
+        if self in self.memory.snapshots:
+            self.memory.snapshots.remove(self)
+
+
+class Saved:
+    def __init__(self, path):
+        try:
+            content = json.loads(Path(path).read_text())
+            self.tokens = content["tokens"]
+            extras = content["extras"]
+        except (OSError, ValueError, KeyError) as error:
+            raise StateFileError(f"{path} cannot be read: {error}") from error
+        self.extras = {name: np.array(a, np.float32) for name, a in extras.items()}
 
 
 class ScriptedContext:
@@ -130,20 +178,39 @@ class ScriptedContext:
         self.decodes.append((list(tokens), list(positions), list(seq_ids), list(want)))
         return np.array([rows[row] for row in want], np.float32).reshape(-1, N_VOCAB)
 
-    def save_sequence(self, seq_id, path):
-        Path(path).write_text(json.dumps(self.memory.tokens(seq_id)))
+    def embed(self, tokens, pooling=None):
+        rows = np.array([[token, i, 1] for i, token in enumerate(tokens)], np.float32)
+        return rows if pooling == "none" else rows.mean(axis=0, keepdims=True)
 
-    def restore_sequence(self, seq_id, path):
-        if not Path(path).exists():
-            raise StateFileError(f"{path} does not exist.")
-        self.memory.sequences[seq_id] = dict(enumerate(json.loads(Path(path).read_text())))
-        return self.memory.tokens(seq_id)
+    def snapshot_sequence(self, seq_id):
+        return ListSnapshot(self.memory, self.memory.tokens(seq_id))
+
+    def restore_snapshot(self, snapshot, seq_id):
+        assert snapshot in self.memory.snapshots, "restored after it was released"
+        self.memory.sequences[seq_id] = dict(enumerate(snapshot.tokens))
+        return list(snapshot.tokens)
+
+    def peek_saved(self, path):
+        return Saved(path).tokens
+
+    def read_saved(self, path):
+        return Saved(path)
+
+    def restore_saved(self, saved, seq_id):
+        before = self.memory.cells(seq_id)
+        self.memory.sequences[seq_id] = dict(enumerate(saved.tokens))
+        if self.memory.n_used() > self.memory.n_cells:
+            self.memory.sequences[seq_id] = before
+            raise StateFileError("The saved memory does not fit.")
+        return list(saved.tokens)
 
 
 class SeededSampler:
     """Argmax at temperature 0, else a seeded draw; goes on drawing when parameters change."""
 
-    def __init__(self, request):
+    must_end = False
+
+    def __init__(self, request, prompt=()):
         self.params = request.params
         self.random = random.Random(request.params.seed)
         self.accepted = []
@@ -215,7 +282,16 @@ def chaotic(seed=0):
     return logits_of
 
 
-def loaded(logits_of, *, n_cells=4096, n_ctx=1024, n_batch=64, stop_words=(), context=None):
+def loaded(
+    logits_of,
+    *,
+    n_cells=4096,
+    n_ctx=1024,
+    n_batch=64,
+    stop_words=(),
+    context=None,
+    forks=(100, 101),
+):
     """Return a scripted model as the engine loop takes it."""
     return Loaded(
         context=context or ScriptedContext(logits_of, n_cells),
@@ -227,5 +303,6 @@ def loaded(logits_of, *, n_cells=4096, n_ctx=1024, n_batch=64, stop_words=(), co
         rank_after=rank_after,
         n_ctx_slot=n_ctx,
         n_batch=n_batch,
+        forks=forks,
         stop_words=stop_words,
     )

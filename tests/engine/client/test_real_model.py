@@ -119,7 +119,7 @@ def test_messages_go_through_the_models_template(client):
     question = {"role": "user", "content": "Say <|im_end|> twice."}
     first = ask(client, [system, question], n_predict=6).result()
     vocab = client._loop.loaded.vocab
-    tokens = client._loop._scheduler.slots[first.id_slot].tokens
+    tokens = client._loop._session.scheduler.slots[first.id_slot].tokens
     text = vocab.detokenize(tokens, special=True).decode()
     assert "<|im_start|>system\nYou are brief.<|im_end|>" in text
     # Three turns begin; the two ends of turns are the template's, the user's text is only text.
@@ -128,7 +128,7 @@ def test_messages_go_through_the_models_template(client):
     assert first.timings.n_prompt == len(tokens) - len(first.tokens) + 1
     told = [system, question, {"role": "assistant", "content": "No. "}]
     begun = ask(client, told, n_predict=2).result()
-    text = vocab.detokenize(client._loop._scheduler.slots[begun.id_slot].tokens).decode()
+    text = vocab.detokenize(client._loop._session.scheduler.slots[begun.id_slot].tokens).decode()
     assert "assistant\nNo. " in text
 
 

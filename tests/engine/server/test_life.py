@@ -118,7 +118,7 @@ def test_closing_from_a_listener_does_not_wait_for_itself():
 def test_a_step_that_breaks_ends_what_ran_and_the_engine_goes_on():
     with EngineClient.over(lambda progress: loaded(answering(b"ok")), 1) as client:
         client.wait_until_ready()
-        scheduler = client._loop._scheduler
+        scheduler = client._loop._session.scheduler
         gather, scheduler._gather = scheduler._gather, lambda: 1 / 0
         failed = list(ask(client))[-1]
         assert failed.kind == "internal"

@@ -1,6 +1,7 @@
 """Several requests at once: batches, waiting, choice of slot, cancel, change, failures."""
 
 import gc
+import time
 
 import pytest
 
@@ -19,7 +20,11 @@ def client_of(logits_of, n_slots=2, **options):
 
 
 def ask(client, prompt="hi>", **options):
-    return client.submit(engine.CompletionRequest(prompt, temperature=0, **options))
+    """Submit a request and wait until the engine thread has it before it."""
+    handle = client.submit(engine.CompletionRequest(prompt, temperature=0, **options))
+    while client._loop._intake.n_waiting:
+        time.sleep(0.0005)
+    return handle
 
 
 def test_answers_stream_side_by_side_and_prompts_join_running_answers():
@@ -152,7 +157,9 @@ def test_cancel_stops_a_long_decode_and_the_others_go_on():
         other = ask(client, "a>")
         gate.step(3)
         long = ask(client, "x" * 60 + ">")
-        while not any(len(part.tokens) > 16 for part in client._loop._scheduler._in_flight.parts):
+        while not any(
+            len(part.tokens) > 16 for part in client._loop._session.scheduler._in_flight.parts
+        ):
             gate.step(1)
         long.cancel()
         assert context.aborted.is_set()
@@ -168,7 +175,7 @@ def test_an_abort_that_comes_too_late_costs_nothing():
     with client:
         client.wait_until_ready()
         context.abort()
-        client._loop._scheduler._is_abort_pending = True
+        client._loop._session.scheduler._is_abort_pending = True
         assert ask(client, "a>").result().text == STORY.decode()
 
 
@@ -177,7 +184,7 @@ def test_closing_stops_a_long_decode():
     long = ask(client, "x" * 60 + ">")
     gate.wait()
     client._loop.queue.close()
-    client._loop._scheduler.interrupt()
+    client._loop._session.scheduler.interrupt()
     gate.open()
     client.close()
     assert long.result().stop_type == "cancelled"
@@ -260,7 +267,7 @@ def test_the_sampler_learns_the_prompt_and_every_token():
     with client:
         client.wait_until_ready()
         make = client._loop.loaded.make_sampler
-        client._loop.loaded.make_sampler = lambda request: made.append(make(request)) or made[-1]
+        client._loop.loaded.make_sampler = lambda *given: made.append(make(*given)) or made[-1]
         for _ in range(2):  # the second time the prompt is not even read
             last = ask(client, "x>").result()
     for sampler in made:
@@ -308,9 +315,10 @@ def test_idle_memory_is_freed_before_anything_fails():
 
 def test_memory_running_out_ends_one_answer_and_no_other():
     client, context, gate = client_of(answering(STORY), n_slots=2, n_cells=40)
-    gate.open()
     with client:
-        results = [h.result() for h in [ask(client, "a>"), ask(client, "b>")]]
+        handles = [ask(client, "a>"), ask(client, "b>")]
+        gate.open()
+        results = [handle.result() for handle in handles]
     assert sorted(r.stop_type for r in results) == ["eos", "limit"]
     cut = next(r for r in results if r.stop_type == "limit")
     assert cut.truncated
@@ -355,8 +363,8 @@ def test_a_sampler_that_fails_ends_its_own_answer_only():
         client.wait_until_ready()
         make = client._loop.loaded.make_sampler
 
-        def make_or_break(request):
-            sampler = make(request)
+        def make_or_break(request, prompt):
+            sampler = make(request, prompt)
             if request.params.top_k == 13:
                 sampler.accept = lambda token: 1 / 0
             return sampler

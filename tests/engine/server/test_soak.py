@@ -128,7 +128,7 @@ def test_whatever_happens_every_request_ends_once_and_right(seed, make_context):
             check(request, list(handle))
         assert client.metrics().requests_processing == 0
         assert client.metrics().requests_deferred == 0
-        for slot in client._loop._scheduler.slots:
+        for slot in client._loop._session.scheduler.slots:
             assert slot.is_idle
             assert slot.tokens == context.memory.tokens(slot.id)
     if make_context is paged:

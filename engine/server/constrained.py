@@ -1,0 +1,101 @@
+"""ConstrainedSampler: a chain of samplers held to a grammar and to a reasoning budget."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from engine.grammar import LazyMatcher, Matcher, ReasoningBudget
+from engine.grammar.reasoning import State
+
+
+class ConstrainedSampler:
+    """Chooses tokens that a grammar allows; either constraint may be missing.
+
+    The chain chooses first and is asked again, over what the grammar allows, where its choice does
+    not fit; with `grammar_first` the grammar always goes first. A lazy grammar sleeps while the
+    model reasons.
+    """
+
+    def __init__(
+        self,
+        chain: Any,
+        matcher: Matcher | LazyMatcher | None = None,
+        budget: ReasoningBudget | None = None,
+        *,
+        grammar_first: bool = False,
+    ) -> None:
+        self.chain = chain
+        self.matcher = matcher
+        self.budget = budget
+        self._grammar_first = grammar_first
+        self._is_lazy = isinstance(matcher, LazyMatcher)
+
+    @property
+    def must_end(self) -> bool:
+        """Return whether what the grammar asks for is complete and nothing may follow."""
+        return self.matcher is not None and self.matcher.must_end
+
+    def apply(self, logits: Any) -> int:
+        """Choose a token from one row of logits f32 [n_vocab], which is not changed.
+
+        Raises RequestError if budget, grammar and chain together leave no token.
+        """
+        row = logits
+        if self.budget is not None and self.budget.allowed() is not None:
+            row = logits.copy()
+            self.budget.apply(row)
+        matcher = self.matcher
+        if matcher is None or not self._grammar_applies():
+            return self.chain.apply(row)
+        if not self._grammar_first:
+            token = self.chain.apply(row)
+            if matcher.accepts(token):
+                return token
+        if row is logits:
+            row = logits.copy()
+        matcher.apply(row)
+        return self.chain.apply(row)
+
+    def accept(self, token: int) -> None:
+        """Learn which token was taken."""
+        applies = self._grammar_applies()
+        if self.budget is not None:
+            self.budget.accept(token)
+            if self.budget.state is State.DONE and self.matcher is not None and not applies:
+                # The end of the reasoning may itself hold what wakes the grammar.
+                for ended in self.budget.ended_with or ():
+                    self.matcher.accept(ended)
+        if applies and self.matcher is not None:
+            self.matcher.accept(token)
+        self.chain.accept(token)
+
+    def accept_all(self, tokens: Sequence[int]) -> None:
+        """Learn the tokens of a prompt; grammar and budget begin with the answer."""
+        self.chain.accept_all(tokens)
+
+    def update(self, **changes: Any) -> None:
+        """Go on with other parameters; raises RequestError, nothing changed, if impossible."""
+        self.chain.update(**changes)
+
+    def limit_reasoning(self, n_tokens: int) -> None:
+        """Let the model think for at most so many tokens more; 0 ends it at the next token."""
+        budget = self.budget
+        if budget is None:
+            return
+        budget.budget = n_tokens
+        if budget.state is State.COUNTING:
+            budget.remaining = min(budget.remaining, n_tokens)
+            if n_tokens == 0:
+                budget.force()
+
+    def candidates(self) -> Any:
+        """Return what the chain left after the last `apply`."""
+        return self.chain.candidates()
+
+    def _grammar_applies(self) -> bool:
+        if self.matcher is None:
+            return False
+        is_reasoning = self.budget is not None and self.budget.state not in (
+            State.IDLE,
+            State.DONE,
+        )
+        return not (self._is_lazy and is_reasoning)

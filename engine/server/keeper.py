@@ -1,0 +1,149 @@
+"""Keeper: writes what is known to files: saved slots, kept conversations, all of it before sleep.
+
+The engine thread only takes hold of the pages; the file thread writes them while answers go on.
+"""
+
+import logging
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from engine.errors import EngineError, MachineError
+from engine.server.file_thread import FileThread
+from engine.server.known_places import KnownPlaces
+from engine.server.places import OnDisk, Parked
+from engine.server.slot import Slot
+from engine.server.slot_files import SlotFile
+
+log = logging.getLogger(__name__)
+
+ASLEEP = "asleep-"  # begins the names of files that are written before sleep
+
+
+class Keeper:
+    """Files of what is known. Engine thread only; the answers come from the file thread."""
+
+    def __init__(self, known: KnownPlaces, files: FileThread, context: Any, fork: int) -> None:
+        """`fork` is a sequence that may be used in passing."""
+        self._known = known
+        self._files = files
+        self._context = context
+        self._fork = fork
+
+    def save_slot(self, slot: Slot, path: Path) -> "Future[SlotFile]":
+        """Write what a slot remembers; raises EngineError."""
+        snapshot = self._context.snapshot_sequence(slot.id)
+        return self._write(snapshot, slot.tokens, slot.prompt_row, path, slot.id)
+
+    def keep(self, tokens: Sequence[int], path: Path) -> "Future[SlotFile]":
+        """Write what is known of a conversation, wherever; nothing known is no file."""
+        for place, n_known in self._known.best_of(tokens):
+            if isinstance(place, OnDisk):
+                return self._copy(place, path, n_known)
+            try:
+                snapshot = self._cut(place, n_known)
+            except EngineError as error:
+                log.info("a prefix of %d tokens cannot be kept: %s", n_known, error)
+                continue
+            id_slot = place.id if isinstance(place, Slot) else -1
+            return self._write(snapshot, tokens[:n_known], place.prompt_row, path, id_slot)
+        nothing: Future[SlotFile] = Future()
+        nothing.set_result(SlotFile(-1, "", 0, 0.0))
+        return nothing
+
+    def _cut(self, place: Slot | Parked, n_tokens: int) -> Any:
+        """Return a snapshot of the first tokens of a place; raises EngineError."""
+        context, memory = self._context, self._context.memory
+        try:
+            if isinstance(place, Slot):
+                memory.seq_cp(place.id, self._fork, 0, n_tokens)
+            else:
+                context.restore_snapshot(place.snapshot, self._fork)
+                if n_tokens < len(place.tokens) and not memory.seq_rm(self._fork, n_tokens, -1):
+                    raise MachineError("The memory of the conversation cannot be cut there.")
+            return context.snapshot_sequence(self._fork)
+        finally:
+            memory.seq_rm(self._fork, 0, -1)
+
+    def _write(
+        self,
+        snapshot: Any,
+        tokens: Sequence[int],
+        row: tuple[int, Any] | None,
+        path: Path,
+        id_slot: int,
+    ) -> "Future[SlotFile]":
+        started_at, known = time.monotonic(), list(tokens)
+        extras = {}
+        if row is not None and row[0] <= len(known):
+            extras = {"row": row[1], "n_prompt": np.array([row[0]], np.float32)}
+
+        def write() -> SlotFile:
+            try:
+                snapshot.write(path, extras)
+            finally:
+                snapshot.release()
+            self._known.add_file(path, known)
+            return SlotFile(id_slot, str(path), len(known), (time.monotonic() - started_at) * 1000)
+
+        return self._files.write(write)
+
+    def _copy(self, file: OnDisk, path: Path, n_known: int) -> "Future[SlotFile]":
+        started_at, tokens = time.monotonic(), self._known.tokens_of(file)
+
+        def copy() -> SlotFile:
+            if path.absolute() != file.path:
+                part = path.with_name(path.name + ".part")
+                try:
+                    shutil.copyfile(file.path, part)
+                    part.replace(path)
+                except OSError as error:
+                    part.unlink(missing_ok=True)
+                    raise MachineError(
+                        f"The memory of the conversation could not be stored in {path.name} "
+                        f"({error.strerror or error}): make room or choose another folder."
+                    ) from error
+                self._known.add_file(path, tokens)
+            return SlotFile(-1, str(path), n_known, (time.monotonic() - started_at) * 1000)
+
+        return self._files.write(copy)
+
+    def write_all(self, folder: Path, is_disturbed: Callable[[], bool]) -> bool:
+        """Write all that memory knows and no file does; False if disturbed meanwhile.
+
+        A conversation that cannot be written is read again some time.
+        """
+        written = []
+        for i, (place, tokens) in enumerate(self._known.in_memory()):
+            if is_disturbed():
+                return False
+            try:
+                snapshot = self._cut(place, len(tokens))
+            except EngineError as error:
+                log.warning("%d tokens are not kept while asleep: %s", len(tokens), error)
+                continue
+            path = folder / f"{ASLEEP}{time.time_ns():x}-{i}.safetensors"
+            done = self._write(snapshot, tokens, place.prompt_row, path, -1)
+            written.append((tokens, path, done))
+        while not self._files.wait_idle(0.05):
+            if is_disturbed():
+                return False
+        for tokens, path, done in written:
+            if (failure := done.exception()) is not None:
+                log.warning("a conversation is not kept while asleep: %s", failure)
+            else:
+                self._delete_older(tokens, path)
+        return not is_disturbed()
+
+    def _delete_older(self, tokens: Sequence[int], path: Path) -> None:
+        """Delete the files of earlier sleeps that hold no more than a newer one does."""
+        for place, n in self._known.matches(tokens):
+            if not isinstance(place, OnDisk) or not place.path.name.startswith(ASLEEP):
+                continue
+            if n == place.n_tokens and place.path != path.absolute():
+                self._known.forget_file(place.path, deletes=True)

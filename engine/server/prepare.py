@@ -1,0 +1,73 @@
+"""Prepares tasks for a model: prompts to token ids, options, gaps and texts too, and samplers."""
+
+import secrets
+from collections.abc import Sequence
+
+from engine.errors import ContextFullError, RequestError
+from engine.params import RANDOM_SEED, CompletionRequest, Prompt
+from engine.server.decision import Options
+from engine.server.infill import infill_prompt
+from engine.server.loaded import Loaded
+from engine.server.task import Task, TaskKind
+
+
+def prepare(task: Task, loaded: Loaded, n_slots: int) -> None:
+    """Make of a task what the engine thread needs of it.
+
+    Raises RequestError, its subclasses TemplateError, GrammarError and ContextFullError, or
+    whatever else is wrong with this one request.
+    """
+    if task.kind is TaskKind.EMBEDDING:
+        tokens = [_text_tokens(text, loaded) for text in task.subject.texts]
+        task.subject = task.subject.with_tokens(tokens, loaded.pooling)
+    elif task.kind is TaskKind.KEEP:
+        task.tokens = loaded.encode(task.request.prompt)
+    elif task.kind.takes_slot:
+        _prepare_prompt(task, loaded, n_slots)
+
+
+def _prepare_prompt(task: Task, loaded: Loaded, n_slots: int) -> None:
+    request = task.request
+    if request.n > n_slots:
+        raise RequestError(f"{request.n} answers at once need as many slots; there are {n_slots}.")
+    if task.kind is TaskKind.INFILL:
+        sizes = loaded.n_ctx_slot, min(loaded.n_infill, loaded.n_ctx_slot), request.n_predict
+        task.tokens = infill_prompt(task.subject, loaded.vocab, loaded.tokenize, *sizes)
+    else:
+        task.tokens = loaded.encode(request.prompt)
+    check_prompt(task.tokens, loaded)
+    if task.kind is TaskKind.DECISION:
+        task.subject = Options.read(task.subject, loaded.tokenize)
+        longest = max(len(tokens) for tokens in task.subject.tokens)
+        check_prompt([*task.tokens, *[0] * (longest - 1)], loaded)
+        task.requests, task.samplers = (request,), (None,)  # type: ignore[assignment]
+        return
+    task.requests = _seeded(request)
+    task.samplers = [loaded.make_sampler(each, task.tokens) for each in task.requests]
+
+
+def _seeded(request: CompletionRequest) -> list[CompletionRequest]:
+    """Return the request once for each of its answers, each with a seed of its own."""
+    seed = request.params.seed
+    seed = secrets.randbelow(RANDOM_SEED) if seed == RANDOM_SEED else seed
+    return [request.replace(seed=(seed + i) % RANDOM_SEED) for i in range(request.n)]
+
+
+def check_prompt(tokens: Sequence[int], loaded: Loaded) -> None:
+    """Raise RequestError for ids that are no tokens, ContextFullError if there are too many."""
+    n_vocab = loaded.vocab.n_tokens
+    if not all(0 <= token < n_vocab for token in tokens):
+        raise RequestError(f"The prompt contains ids that are no tokens (0 to {n_vocab - 1}).")
+    if len(tokens) >= loaded.n_ctx_slot:
+        raise ContextFullError(
+            f"The prompt has {len(tokens)} tokens and the context holds {loaded.n_ctx_slot}: "
+            "shorten the prompt or open the model with a larger context."
+        )
+
+
+def _text_tokens(text: Prompt, loaded: Loaded) -> list[int]:
+    tokens = loaded.encode(text)
+    if not tokens or (isinstance(text, str) and not text.strip()):
+        raise RequestError("There is nothing to embed: a text is empty.")
+    check_prompt(tokens, loaded)
+    return tokens
