@@ -26,7 +26,7 @@ STAGES = {
 
 @dataclass(frozen=True)
 class Refusal:
-    """A model that was not opened while another stays loaded: its name, why, the traceback."""
+    """A model that was not opened while another stays loaded: its file, why, the traceback."""
 
     name: str
     sentence: str
@@ -122,7 +122,7 @@ class EngineService(QObject):
 
     def _refuse(self, load_id: int, path: Path, error: Exception, trace: str) -> None:
         if load_id == self._load_id:
-            self.refusal = Refusal(display_name(path), sentence(error), trace)
+            self.refusal = Refusal(path.name, sentence(error), trace)
             self.changed.emit()
 
     def dismiss_refusal(self) -> None:

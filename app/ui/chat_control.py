@@ -32,8 +32,8 @@ class ChatControl(QObject):
         sidebar.action.connect(self.act)
         panes.opened.connect(self._on_opened)
         services.chats.listed.connect(self.refresh)
-        services.replies.busy_changed.connect(self.refresh)
-        services.slots.changed.connect(self.refresh)
+        services.replies.busy_changed.connect(self._show_lamps)
+        services.slots.changed.connect(self._show_lamps)
 
     def start(self) -> None:
         """Show an empty page that becomes a conversation with its first message."""
@@ -67,8 +67,10 @@ class ChatControl(QObject):
             self._sidebar.set_rows(hit_rows(hits or []))
             return
         conversations = self._guard.attempt(database.conversations)
-        slots = self._services.slots
-        self._sidebar.set_rows(chat_rows(conversations or [], lambda c: slots.lamp(c.id)))
+        self._sidebar.set_rows(chat_rows(conversations or [], self._services.slots.lamps()))
+
+    def _show_lamps(self) -> None:
+        self._sidebar.set_lamps(self._services.slots.lamps())
 
     def open_neighbour(self, step: int) -> None:
         """Open the conversation that many rows below the present one."""

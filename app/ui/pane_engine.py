@@ -44,26 +44,27 @@ class PaneEngine(QObject):
             "failed": tr("The model could not be loaded: {why}", why=engine.error),
         }
         pane.composer.block(reasons.get(engine.state, ""))
-        self._show_card()
+        self.show_card()
         pane.show_page()
         self._show_loading()
         pane.figures.count_draft()
 
-    def _show_card(self) -> None:
-        """Say above the composer why a model could not be loaded, until another one is tried."""
+    def show_card(self) -> None:
+        """Say why a model could not be loaded, in the pane with the attention."""
         engine = self._engine
         if self.card is not None:
             self.card.deleteLater()
             self.card = None
-        name, why, details = engine.name, engine.error, engine.details
+        name = engine.path.name if engine.path is not None else engine.name
+        why, details = engine.error, engine.details
         remedies = [("choose", tr("Choose another model"))]
         if engine.state == "failed":
             remedies.append(("again", tr("Try again")))
         elif engine.refusal is not None:
             refusal = engine.refusal
             name, why, details = refusal.name, refusal.sentence, refusal.details
-            remedies.append(("keep", tr("Go on with {name}", name=engine.name)))
-        else:
+            remedies.append(("keep", tr("Keep the present model")))
+        if not self._pane.is_current or (engine.state != "failed" and engine.refusal is None):
             return
         title = tr("“{name}” could not be loaded", name=name)
         self.card = ErrorCard(why, details, tuple(remedies), self._pane, title)

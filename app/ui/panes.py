@@ -173,7 +173,7 @@ class Panes(QWidget):
                 is_one_of_many=len(panes) > 1,
                 is_current=pane is self.current,
             )
-            pane.composer.show_key(pane is self.current)
+            pane.set_current(pane is self.current)
 
     def _on_opened(self, pane: ChatPane, conversation_id: int) -> None:
         if pane is self.current:

@@ -1,6 +1,7 @@
 """Measures the window: opening a 10,000-message chat, and each frame while an answer streams in it.
 
     python -m tests.bench.window_frames [--messages N] [--tokens-per-second T] [--seconds S]
+        [--panes N]
 
 Prints milliseconds: to open the chat, for the work of a frame (drain, layout, paint), and the
 stalls of the event loop as a 1 ms timer sees them. Nothing is asserted.
@@ -41,6 +42,7 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=10_000)
     parser.add_argument("--tokens-per-second", type=float, default=300)
     parser.add_argument("--seconds", type=float, default=12)
+    parser.add_argument("--panes", type=int, default=1, choices=(1, 2, 3, 4))
     options = parser.parse_args()
     application = QApplication([])
     reply = "".join(PART.format(i=i) for i in range(3000))
@@ -54,11 +56,15 @@ def main() -> None:
         print(f"open {options.messages:,} messages: {open_ms:.0f} ms,", end=" ")
         print(f"{window.pane.transcript.n_built()} built")
         wait(application, lambda: window.services.engine.state == "ready", 20)
-        window.pane.send("Go on, as long as you can.")
+        for n in range(options.panes):
+            if n:
+                window.panes.split()
+            window.pane.send("Go on, as long as you can.")
         report("start", *measure(application, window, options.seconds / 3))
         wait(application, lambda: False, options.seconds / 3)
         report("later", *measure(application, window, options.seconds / 3))
-        n_blocks = sum(len(view.views) for view in window.pane.transcript._views.values())
+        views = [v for pane in window.panes.all() for v in pane.transcript._views.values()]
+        n_blocks = sum(len(view.views) for view in views)
         n_characters = len(next(iter(window.services.replies.running.values())).text())
         print(f"answer: {n_characters:,} characters; {n_blocks} blocks on the page")
 

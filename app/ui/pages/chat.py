@@ -51,6 +51,7 @@ class ChatPane(QWidget):
         self.setObjectName("page")
         self.services = services
         self.guard = guard
+        self.is_current = True
         self.conversation: Conversation | None = None
         self.params: dict[str, Any] = {}
         self._editing: Message | None = None
@@ -243,6 +244,13 @@ class ChatPane(QWidget):
             self.guard.attempt(lambda: chats.change(conversation_id, params=self.params))
         self.guard.attempt(lambda: chats.change_sampling(conversation_id, values))
         self._refresh_conversation()
+
+    def set_current(self, is_current: bool) -> None:
+        """Have the attention of the person, or not: Esc and what is said of models belong here."""
+        if is_current != self.is_current:
+            self.is_current = is_current
+            self.composer.show_key(is_current)
+            self.engine.show_card()
 
     def set_reading_width(self, characters: int) -> None:
         """Limit the lines of an answer to that many characters."""

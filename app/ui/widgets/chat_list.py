@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from PySide6.QtCore import (
@@ -32,7 +32,7 @@ CHAT = "application/x-inglenook-chat"  # a dragged conversation: its id
 class ChatRow:
     """One line of the list: a section heading, a conversation, or a search hit.
 
-    `lamp` is "ready" (its memory is in a slot), "saved", "cold" or "running"; `lamp_text` says so.
+    `lamp` is "ready" (its memory is in a slot), "saved", "cold" or "running".
     `is_more` marks a further hit in the conversation of the row above.
     """
 
@@ -43,7 +43,6 @@ class ChatRow:
     snippet: str = ""
     marks: tuple[tuple[int, int], ...] = ()
     lamp: str = "cold"
-    lamp_text: str = ""
     is_more: bool = False
 
 
@@ -63,7 +62,7 @@ def section_of(updated: float, pinned: bool, now: float) -> str:
     return time.strftime("%Y", time.localtime(updated))
 
 
-def chat_rows(conversations: list[Any], lamp: Callable[[Any], tuple[str, str]]) -> list[ChatRow]:
+def chat_rows(conversations: list[Any], lamp: Callable[[int], str]) -> list[ChatRow]:
     """Return the rows for conversations in their order, with a heading before each group."""
     rows: list[ChatRow] = []
     section, now = "", time.time()
@@ -72,9 +71,8 @@ def chat_rows(conversations: list[Any], lamp: Callable[[Any], tuple[str, str]]) 
         if heading != section:
             section = heading
             rows.append(ChatRow("section", heading))
-        state, words = lamp(conversation)
         title = conversation.title or tr("New chat")
-        rows.append(ChatRow("chat", title, conversation.id, lamp=state, lamp_text=words))
+        rows.append(ChatRow("chat", title, conversation.id, lamp=lamp(conversation.id)))
     return rows
 
 
@@ -126,6 +124,13 @@ class ChatListModel(QAbstractListModel):
         self.rows = rows
         self.endResetModel()
 
+    def set_lamps(self, lamp: Callable[[int], str]) -> None:
+        """Show other lamps on the same rows; only what changed is painted again."""
+        for i, row in enumerate(self.rows):
+            if row.kind == "chat" and row.lamp != (state := lamp(row.conversation_id)):
+                self.rows[i] = replace(row, lamp=state)
+                self.dataChanged.emit(self.index(i), self.index(i))
+
     def row_of(self, conversation_id: int) -> int:
         """Return the row of a conversation, or -1."""
         for i, row in enumerate(self.rows):
@@ -145,7 +150,7 @@ class ChatListModel(QAbstractListModel):
         if role == Qt.ItemDataRole.ToolTipRole:
             return self._tip(row)
         if role == Qt.ItemDataRole.AccessibleTextRole:
-            return f"{row.title}, {row.lamp_text}" if row.lamp_text else row.title
+            return self._tip(row).replace("\n", ", ")
         return row if role == ROW else None
 
     def _tip(self, row: ChatRow) -> str:

@@ -1,5 +1,6 @@
 """The left side: search, New chat, and the conversations in groups."""
 
+from collections.abc import Callable
 from typing import Any
 
 from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, Qt, QTimer, Signal
@@ -108,6 +109,16 @@ class Sidebar(QFrame):
         self.model.set_rows(rows)
         self.list.show_note(not rows)
         self.mark(self._current)
+        self._turn()
+
+    def set_lamps(self, lamp: Callable[[int], str]) -> None:
+        """Show other lamps on the rows that are there."""
+        self.model.set_lamps(lamp)
+        self._turn()
+
+    def _turn(self) -> None:
+        """Let the lamps of running answers turn while there are any."""
+        rows = self.model.rows
         is_turning = theme.animated and any(row.lamp == "running" for row in rows)
         if is_turning != self._turning.isActive():
             self._turning.start() if is_turning else self._turning.stop()
