@@ -15,10 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from engine import env
-from engine.errors import EngineError, InternalError
-from engine.native import objects, sources, units
+from engine.errors import EngineError, InternalError, MachineError
+from engine.native import level, objects, sources, units
 
 POLL_S = 0.05
+MACHINE_STATUS = 3  # exit status of a child whose machine failed it
 STAGE = "Preparing the engine for this processor"
 
 
@@ -26,13 +27,21 @@ def build(names: list[str], progress: Callable[[str, float], None] | None = None
     """Compile units in up to one child process per core; return when all are stored.
 
     Calls progress(stage, done 0..1) at the start and after each unit; if it raises, the children
-    are stopped. Raises InternalError with the compiler's last words if a unit fails.
+    are stopped. Raises InternalError with the compiler's last words if a unit fails, MachineError
+    if the objects cannot be stored or no compiler can be started.
     """
+    if getattr(sys, "frozen", False):
+        raise MachineError(
+            f"This installation has no kernels for a processor of level “{level.current().name}”: "
+            "install a newer version, or run the program from its source."
+        )
     report = progress or (lambda stage, done: None)
     names = sorted(names, key=units.is_small)
     with tempfile.TemporaryDirectory(prefix="inglenook-build-") as claims:
-        children = [_start(names, Path(claims), i) for i in range(_n_builders(len(names)))]
+        children: list[subprocess.Popen[bytes]] = []
         try:
+            for i in range(_n_builders(len(names))):
+                children.append(_start(names, Path(claims), i))
             _wait(children, names, Path(claims), report)
         finally:
             for child in children:
@@ -55,14 +64,20 @@ def _cores() -> list[int]:
 def _start(names: list[str], claims: Path, i: int) -> subprocess.Popen[bytes]:
     cores = ",".join(map(str, _cores()))
     command = [sys.executable, "-m", "engine.native.build", "--claims", str(claims)]
-    with open(claims / f"child-{i}.log", "wb") as log:
-        return subprocess.Popen(
-            [*command, "--cores", cores, *names],
-            cwd=sources.ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=log,
-        )
+    try:
+        with open(claims / f"child-{i}.log", "wb") as log:
+            return subprocess.Popen(
+                [*command, "--cores", cores, *names],
+                cwd=sources.ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+            )
+    except OSError as error:
+        raise MachineError(
+            f"The compiler of the kernels cannot be started ({error.strerror}): "
+            "close other programs, then try again."
+        ) from error
 
 
 def _wait(
@@ -82,14 +97,17 @@ def _wait(
             return
         failed = next((i for i, c in enumerate(children) if c.poll() not in (None, 0)), None)
         if failed is not None or not running:
-            raise _failure(claims / f"child-{failed or 0}.log")
+            i = failed or 0
+            raise _failure(claims / f"child-{i}.log", children[i].returncode)
         time.sleep(POLL_S)
 
 
-def _failure(log: Path) -> InternalError:
+def _failure(log: Path, status: int) -> EngineError:
     """Return the error of a child: its last line as the sentence, the lines before as a note."""
     text = log.read_text("utf-8", "replace").strip()
     words = text.splitlines()[-1][:500] if text else "the compiler ended without a word"
+    if status == MACHINE_STATUS:
+        return MachineError(words)
     error = InternalError(f"Kernels did not compile: {words}")
     error.add_note(text[-4000:])
     return error
@@ -128,7 +146,7 @@ def main(arguments: list[str]) -> int:
                 _build_here(name)
             except EngineError as error:
                 print(error, file=sys.stderr)
-                return 1
+                return MACHINE_STATUS if isinstance(error, MachineError) else 1
             if options.claims is not None:
                 (options.claims / f"{name}.done").touch()
     return 0

@@ -176,6 +176,27 @@ def test_unit_that_does_not_compile_is_reported(tmp_path, monkeypatch):
         build.build(["nonsense"])
 
 
+def test_place_that_cannot_be_written_is_the_machines_fault(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv(env.CACHE_DIR.name, str(tmp_path / "file"))
+    with pytest.raises(MachineError, match=f"cannot be stored.*{env.CACHE_DIR.name}"):
+        objects.load([UNIT])
+
+
+def test_compiler_that_cannot_start_is_the_machines_fault(tmp_path, monkeypatch):
+    monkeypatch.setenv(env.CACHE_DIR.name, str(tmp_path))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "gone"))
+    with pytest.raises(MachineError, match="cannot be started"):
+        objects.load([UNIT])
+
+
+def test_bundle_never_tries_to_compile(tmp_path, monkeypatch):
+    monkeypatch.setenv(env.CACHE_DIR.name, str(tmp_path))
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    with pytest.raises(MachineError, match="no kernels for a processor"):
+        objects.load([UNIT])
+
+
 def test_progress_that_raises_stops_the_build(tmp_path, monkeypatch):
     monkeypatch.setenv(env.CACHE_DIR.name, str(tmp_path))
 
