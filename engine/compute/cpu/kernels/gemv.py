@@ -6,7 +6,13 @@ bandwidth, because the hardware prefetcher loses the streams.
 
 from engine.compute.cpu.kernels import experts
 from engine.compute.cpu.kernels.inputs import input_row
-from engine.compute.cpu.kernels.sharing import PASS_ROWS, SPARE, rows_per_claim, spaced
+from engine.compute.cpu.kernels.sharing import (
+    PASS_ROWS,
+    SPARE,
+    claimed_rows,
+    rows_per_claim,
+    spaced,
+)
 from engine.compute.cpu.kernels.words import count, indices, word
 from engine.compute.cpu.signatures import MULTI_ROWS
 from engine.native.simd import (
@@ -141,16 +147,15 @@ def kernels(group):
         px = spare + SPARE
         if word(args, GEMV.reuse) == 0:
             prepare_rows(args, 0, 1, px)
-        step = rows_per_claim(n_out, n_threads, 256)
         while True:
-            r0 = atomic_add(word(args, GEMV.counter), 1) * step
+            r0, r1 = claimed_rows(atomic_add(word(args, GEMV.counter), 1), n_out, n_threads)
             if r0 >= n_out:
                 break
             rows1(
                 word(args, GEMV.w),
                 word(args, GEMV.row_bytes),
                 r0,
-                min(n_out, r0 + step),
+                r1,
                 n_in,
                 px,
                 spare,
