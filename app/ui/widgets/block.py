@@ -1,5 +1,6 @@
 """One block of a message laid out and painted: prose, headings, list items, rules."""
 
+import re
 from functools import lru_cache
 from typing import Any
 
@@ -20,6 +21,15 @@ from app.ui.markdown import Block
 from app.ui.theme import theme
 
 _HEADINGS = {1: 20.0, 2: 17.5, 3: 15.5}
+# Qt looks for a place to break a line in time that grows with the square of a word's length.
+_ENDLESS_WORD = re.compile(r"\S{4000}")
+
+
+def wrap_mode(text: str) -> QTextOption.WrapMode:
+    """Return how to wrap a text: at words, or anywhere when a word is too long for that."""
+    endless = _ENDLESS_WORD.search(text) is not None
+    modes = QTextOption.WrapMode
+    return modes.WrapAnywhere if endless else modes.WrapAtWordBoundaryOrAnywhere
 
 
 class BlockView:
@@ -76,6 +86,9 @@ class BlockView:
         if self.block.kind == "heading":
             size = _HEADINGS.get(self.block.level, 14.0)
             self.document.setDefaultFont(theme.font(size, 600))
+        option = self.document.defaultTextOption()
+        option.setWrapMode(wrap_mode(self.block.html))
+        self.document.setDefaultTextOption(option)
         self.document.setHtml(self.block.html)
 
     # ------------------------------------------------------------ layout
@@ -212,9 +225,6 @@ def _document() -> QTextDocument:
     document.setDocumentMargin(0)
     document.setIndentWidth(theme.px(20))
     document.setDefaultStyleSheet(_document_style(theme.tokens.name, theme.zoom, theme.text_face))
-    option = QTextOption()
-    option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
-    document.setDefaultTextOption(option)
     return document
 
 

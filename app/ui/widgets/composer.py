@@ -27,6 +27,7 @@ from PySide6.QtWidgets import (
 from app.strings import tr
 from app.ui.actions import ACTIONS
 from app.ui.theme import theme
+from app.ui.widgets.block import wrap_mode
 from app.ui.widgets.controls import button, label
 
 _MAX_LINES = 12
@@ -91,6 +92,16 @@ class MessageEdit(QPlainTextEdit):
     def canInsertFromMimeData(self, source: QMimeData) -> bool:
         """Leave dropped files and chats to the window: they are no text."""
         return not source.hasUrls() and super().canInsertFromMimeData(source)
+
+    def insertFromMimeData(self, source: QMimeData) -> None:
+        """Paste; a word of many thousand letters is wrapped anywhere, so that nothing freezes."""
+        self.setWordWrapMode(wrap_mode(source.text()))
+        super().insertFromMimeData(source)
+
+    def setPlainText(self, text: str) -> None:
+        """Replace the text; wraps as a paste does."""
+        self.setWordWrapMode(wrap_mode(text))
+        super().setPlainText(text)
 
     def inputMethodEvent(self, event: QInputMethodEvent) -> None:
         self._is_composing = bool(event.preeditString())

@@ -14,13 +14,14 @@ from PySide6.QtGui import (
     QPaintEvent,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from app.services.reasoning import CLOSE, OPEN, ReasoningStream
-from app.strings import tr
+from app.strings import count, tr
 from app.ui.markdown import MarkdownStream, plain_blocks
 from app.ui.theme import theme
 from app.ui.widgets.block import BlockView, make_view
+from app.ui.widgets.controls import button
 from app.ui.widgets.copy_buttons import CopyButtons
 from app.ui.widgets.error_card import ErrorCard
 from app.ui.widgets.reading import HEIGHT, Reading
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _SLICE = 16_000  # characters read at once, so that a very long message opens piece by piece
 _BUDGET_S = 0.03
+_FOLD_OWN = 6000  # characters of an own message above which only its beginning is shown
 # Design pixels: above the content; below it, where the row of actions has its place.
 _ABOVE, _BELOW_OWN, _BELOW_ANSWER = 6, 24, 28
 NOTICES = {
@@ -63,6 +65,8 @@ class MessageView(QWidget):
         self.reading: Reading | None = None
         self.error: ErrorCard | None = None
         self.thought: ThoughtFold | None = None
+        self.rest: QPushButton | None = None
+        self._shows_all = False
         self._reasoning = ReasoningStream()
         self._stream = MarkdownStream()
         self._n_settled = 0
@@ -139,7 +143,7 @@ class MessageView(QWidget):
 
     def _load(self) -> None:
         if self.is_own():
-            self.views = [make_view(block) for block in plain_blocks(self.message.text)]
+            self._show_own()
         else:
             self._begin()
             self._read_on()
@@ -181,6 +185,27 @@ class MessageView(QWidget):
             self._layout(changed)
             top = self.views[changed].y if changed < len(self.views) else 0
             self.update(0, top - 2, self.width(), self.height() - top + 2)
+
+    def _show_own(self) -> None:
+        """Show what a person wrote; of a very long text the beginning, the rest when asked for."""
+        text = self.message.text
+        is_folded = len(text) > _FOLD_OWN and not self._shows_all
+        shown = text[: _FOLD_OWN // 2].rstrip() + " …" if is_folded else text
+        self.views = [make_view(block) for block in plain_blocks(shown)]
+        if self.rest is None and is_folded:
+            words = tr("Show all {n} characters", n=count(len(text)))
+            self.rest = button(words, "inline", words, self)
+            self.rest.clicked.connect(self.show_all)
+        if self.rest is not None:
+            self.rest.setVisible(is_folded)
+
+    def show_all(self) -> None:
+        """Show the whole of a very long message."""
+        if self.rest is not None and not self._shows_all:
+            self._shows_all = True
+            self.restyle()
+            self._layout()
+            self.height_changed.emit()
 
     def _begin(self) -> None:
         """Tell thought and answer apart in what there is of the text."""
@@ -273,6 +298,11 @@ class MessageView(QWidget):
                 view.y = bottom + gap
                 self._copying.place(view, self.text_left())
             bottom = view.y + view.height
+        if self.rest is not None and not self._shows_all:
+            size = self.rest.sizeHint()
+            left = self._left + self._column - width - x_pad
+            self.rest.setGeometry(left, bottom + theme.px(4), size.width(), size.height())
+            bottom += size.height() + theme.px(4)
         bottom += y_pad
         if self.is_own():
             left = self._left + self._column - width - 2 * x_pad

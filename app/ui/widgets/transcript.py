@@ -172,6 +172,8 @@ class Transcript(QAbstractScrollArea):
     def mark_text(self, message_id: Any, text: str, nth: int = 0) -> None:
         """Select the nth place of a text in a message that is on show, and scroll it into view."""
         view = self.view_of(message_id)
+        if view is not None and text:
+            view.show_all()
         top = self.pointer.select_text(self._order[message_id], text, nth) if view else -1
         if view is not None and top >= 0:
             self.following = False

@@ -144,3 +144,40 @@ def test_widgets_flow_into_lines(qtbot):
     page.resize(300, 100)
     page.show()
     assert flow.itemAt(3).geometry().topLeft() == QPoint(0, 26)
+
+
+def test_a_very_long_paste_is_folded_and_opens(window, qtbot):
+    text = "".join(f"Line {i} of a long paste\n" for i in range(2000)) + "the very end"
+    window.pane.send(text)
+    settle(window, qtbot)
+    transcript = window.pane.transcript
+    view = transcript.view_of(transcript.messages[0].id) or transcript._views.get(0)
+    if view is None:
+        transcript.go_to_message(transcript.messages[0].id)
+        view = transcript.view_of(transcript.messages[0].id)
+    assert f"{len(text):,}" in view.rest.text() and view.rest.isVisibleTo(view)
+    shown = "\n".join(block.text() for block in view.views)
+    assert shown.startswith("Line 0") and "the very end" not in shown
+    before = view.needed_height()
+    view.rest.click()
+    shown = "\n".join(block.text() for block in view.views)
+    assert "the very end" in shown and view.needed_height() > 5 * before
+    assert transcript.messages[0].text == text
+
+
+def test_finding_opens_a_folded_message(window, qtbot):
+    window.pane.send("word " * 3000 + "needle")
+    settle(window, qtbot)
+    window.act("page.find")
+    QTest.keyClicks(window.pane.find_bar.field, "needle")
+    assert window.pane.transcript.pointer.selected_text() == "needle"
+
+
+def test_an_endless_word_wraps_anywhere_everything_else_at_words(window):
+    from PySide6.QtGui import QTextOption
+
+    edit = window.pane.composer.edit
+    edit.setPlainText("x" * 20_000)
+    assert edit.wordWrapMode() == QTextOption.WrapMode.WrapAnywhere
+    edit.setPlainText("x " * 20_000)
+    assert edit.wordWrapMode() == QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere
