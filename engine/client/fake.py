@@ -5,24 +5,27 @@ as fast as possible, at a speed in tokens per second, or standing still until `a
 """
 
 import math
-import re
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+from engine.client.fake_memory import PIECE, FakeMemory, Known, read_known, told, write_known
 from engine.client.handle import CompletionHandle
-from engine.errors import EngineError, InternalError, RequestError, StateFileError
+from engine.client.rerank import Ranked
+from engine.errors import EngineError, InternalError, RequestError
 from engine.params import CompletionRequest
+from engine.server.decision import Decision
 from engine.server.events import Event, Failed, Finished, PromptProgress, TextDelta, Timings
 from engine.server.mailbox import Mailbox
 from engine.server.metrics import Metrics, SlotStatus
+from engine.server.places import KnownPrefix
 from engine.server.slot_files import SlotFile
 
 REPLY = "This is a **scripted** answer.\n\nIt streams like a real one, word by word."
-PIECE = re.compile(r"\s*\S{1,6}|\s+")
 Script = str | Callable[[CompletionRequest], str]
 
 
@@ -31,6 +34,7 @@ class FakeClient:
 
     `reply` is the answer or a function of the request; `tokens_per_second` is math.inf, a speed,
     or 0: nothing moves until `advance(n)`. `n_prompt` tokens are read `n_batch` per step.
+    Conversations are known by their text, in slots and in the files of `snapshot_dir`.
     """
 
     def __init__(
@@ -47,6 +51,7 @@ class FakeClient:
         n_ctx: int = 4096,
         load_error: EngineError | None = None,
         model_info: Any = None,
+        snapshot_dir: Any = None,
     ) -> None:
         self.model_path = model_path
         self.reply = reply
@@ -60,7 +65,7 @@ class FakeClient:
         self._n_slots = n_slots
         self._waiting: deque[_Answer] = deque()
         self._slots: list[_Answer | None] = [None] * n_slots
-        self._kept = [0] * n_slots  # tokens that an idle slot remembers
+        self._memory = FakeMemory(n_slots, Path(snapshot_dir) if snapshot_dir else None)
         self._failures: deque[tuple[EngineError, int]] = deque()
         self._n_steps = 0  # granted by advance()
         self._changed = threading.Condition()
@@ -110,30 +115,78 @@ class FakeClient:
     def slots(self) -> list[SlotStatus]:
         """Return the state of every slot."""
         return [
-            answer.status(i) if answer else SlotStatus(i, "idle", self.n_ctx, -1, self._kept[i])
+            answer.status(i)
+            if answer
+            else SlotStatus(i, "idle", self.n_ctx, -1, self._memory.slots[i].n_tokens)
             for i, answer in enumerate(self._slots)
         ]
 
+    def infill(self, prefix: str, suffix: str, **options: Any) -> CompletionHandle:
+        """Answer from the script."""
+        for name in ("extra", "prompt", "suffix_first"):
+            options.pop(name, None)
+        return self.submit(CompletionRequest(f"{prefix}…{suffix}", **options))
+
+    def decide(self, prompt: Any, options: Iterable[Any], *, id_slot: int = -1) -> Decision:
+        """Choose the first option, and each next one half as likely as the one before."""
+        texts = tuple(str(option) for option in options)
+        if len(texts) < 2:
+            raise RequestError("A decision needs at least two options.")
+        weights = [0.5**i for i in range(len(texts))]
+        probabilities = tuple(weight / sum(weights) for weight in weights)
+        return Decision(texts, probabilities, tuple(math.log(p) for p in probabilities))
+
+    def embed(self, texts: Iterable[Any], *, pooling: str = "", normalize: int = 2) -> list[Any]:
+        """Return a made-up vector of length 1 for each text."""
+        angles = [len(str(text)) / 10 for text in texts]
+        return [[math.cos(angle), math.sin(angle)] for angle in angles]
+
+    def rerank(
+        self, query: str, documents: Sequence[str], *, top_n: int | None = None
+    ) -> list[Ranked]:
+        """Rank documents by how many words of the query they have."""
+        words = set(query.lower().split())
+        shares = [len(words & set(text.lower().split())) / len(words) for text in documents]
+        order = sorted(range(len(documents)), key=lambda i: -shares[i])
+        return [Ranked(i, shares[i]) for i in order][:top_n]
+
+    def known_prefix(self, prompt: Any) -> KnownPrefix:
+        """Return where most of a conversation is known."""
+        return self._memory.find(CompletionRequest(prompt).prompt)
+
+    def keep(self, prompt: Any, path: Any) -> "Future[SlotFile]":
+        """Write what is known of a conversation to a file."""
+        done: Future[SlotFile] = Future()
+        n_tokens = self._memory.keep(CompletionRequest(prompt).prompt, Path(path))
+        done.set_result(SlotFile(-1, str(path) if n_tokens else "", n_tokens, 1.0))
+        return done
+
+    def discard(self, path: Any) -> None:
+        """Delete the file of a conversation."""
+        self._memory.files.pop(Path(path).absolute(), None)
+        Path(path).unlink(missing_ok=True)
+
+    @property
+    def skipped_files(self) -> dict[str, str]:
+        """Return the files of `snapshot_dir` that cannot be used, each with the reason."""
+        return dict(self._memory.skipped)
+
     def save_slot(self, id_slot: int, path: Any) -> SlotFile:
-        """Write how many tokens an idle slot remembers; raises RequestError for one that is not."""
-        n_tokens = self._kept[self._idle(id_slot)]
-        Path(path).write_text(str(n_tokens), encoding="ascii")
-        return SlotFile(id_slot, str(path), n_tokens, 1.0)
+        """Write what an idle slot remembers; raises RequestError for one that is not."""
+        known = self._memory.slots[self._idle(id_slot)]
+        write_known(Path(path), known)
+        return SlotFile(id_slot, str(path), known.n_tokens, 1.0)
 
     def restore_slot(self, id_slot: int, path: Any) -> SlotFile:
         """Read what `save_slot` wrote; raises StateFileError, nothing changed, for another file."""
-        slot = self._idle(id_slot)
-        try:
-            n_tokens = int(Path(path).read_text(encoding="ascii"))
-        except (OSError, ValueError) as error:
-            raise StateFileError(f"“{Path(path).name}” is no saved memory: {error}") from error
-        self._kept[slot] = n_tokens
-        return SlotFile(id_slot, str(path), n_tokens, 1.0)
+        slot, known = self._idle(id_slot), read_known(Path(path))
+        self._memory.slots[slot] = known
+        return SlotFile(id_slot, str(path), known.n_tokens, 1.0)
 
     def erase_slot(self, id_slot: int) -> SlotFile:
         """Forget what an idle slot remembers."""
         slot = self._idle(id_slot)
-        n_tokens, self._kept[slot] = self._kept[slot], 0
+        n_tokens, self._memory.slots[slot] = self._memory.slots[slot].n_tokens, Known()
         return SlotFile(id_slot, "", n_tokens, 1.0)
 
     def _idle(self, id_slot: int) -> int:
@@ -189,7 +242,8 @@ class FakeClient:
             may_move = self.tokens_per_second > 0 or self._n_steps > 0
             for i, answer in enumerate(self._slots):
                 if answer and (may_move or answer.is_given_up) and not answer.step():
-                    self._kept[i] = answer.status(i).n_tokens
+                    text = told(answer.request.prompt, answer.text)
+                    self._memory.slots[i] = Known(text, answer.status(i).n_tokens)
                     self._slots[i] = None
             with self._changed:
                 self._n_steps = max(0, self._n_steps - 1)

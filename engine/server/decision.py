@@ -63,7 +63,7 @@ class Options:
         """
         begun = sorted({tokens[:-1] for tokens in self.tokens if len(tokens) > 1})
         following = [*begun[1:], ()]
-        return [b for b, after in zip(begun, following, strict=True) if after[: len(b)] != b]
+        return [b for b, after in zip(begun, following, strict=False) if after[: len(b)] != b]
 
     def decide(self, logprob: Callable[[Tokens, int], float], timings: Timings) -> Decision:
         """Return the decision; `logprob(before, token)` is ln p of a token behind some tokens."""

@@ -37,6 +37,7 @@ class PromptCache:
         self._context = context
         self._memory = context.memory
         self._limit_bytes = limit_bytes
+        self._pinned: Place | None = None  # where a slot is just starting from
 
     # ------------------------------------------------------------- starting a prompt
 
@@ -60,13 +61,18 @@ class PromptCache:
                 slot.arriving = place, self._begin_reading(place)
                 return None
             try:
+                self._pinned = place
                 self._start_from(place, n_past, slot)
                 break
             except EngineError as error:
                 log.info("slot %d cannot start from %s: %s", slot.id, type(place).__name__, error)
                 refused.add(place)
+            finally:
+                self._pinned = None
         slot.arriving = None
-        return self._settle(slot, place, n_past)
+        n_past = self._settle(slot, place, n_past)
+        self._keep_limits()
+        return n_past
 
     def _choose(self, slot: Slot, refused: set[Place]) -> tuple[Place, int]:
         """Return the best place to start from and how many prompt tokens it gives; or the slot."""
@@ -181,16 +187,13 @@ class PromptCache:
         parked = Parked(list(slot.tokens), snapshot, slot.prompt_row, time.monotonic())
         self.parked.append(parked)
         self.known.put(parked, parked.tokens)
-        self._keep_limits(parked)
 
-    def _keep_limits(self, newest: Parked) -> None:
+    def _keep_limits(self) -> None:
+        """Let go of the least recently used until the limits hold."""
         while self.parked and (
             len(self.parked) > MAX_PARKED or self.n_bytes_parked > self._limit_bytes
         ):
-            oldest = min(self.parked, key=lambda one: one.last_used_at)
-            self._release(oldest)
-            if oldest is newest:
-                return
+            self._release(min(self.parked, key=lambda one: one.last_used_at))
 
     @property
     def n_bytes_parked(self) -> int:
@@ -204,11 +207,12 @@ class PromptCache:
 
     def make_room(self, *pinned: Slot) -> bool:
         """Let go of the least recently used that no busy slot needs; False if there is none."""
-        if self.parked:
-            self._release(min(self.parked, key=lambda one: one.last_used_at))
+        parked = [one for one in self.parked if one is not self._pinned]
+        if parked:
+            self._release(min(parked, key=lambda one: one.last_used_at))
             return True
-        slots = self.known.slots
-        idle = [s for s in slots if s.is_idle and s.tokens and s not in pinned]
+        slots = (slot for slot in self.known.slots if slot.is_idle and slot.tokens)
+        idle = [slot for slot in slots if slot is not self._pinned and slot not in pinned]
         if not idle:
             return False
         self.forget(min(idle, key=lambda slot: slot.last_used_at))
@@ -219,6 +223,7 @@ class PromptCache:
         self._memory.seq_rm(slot.id, 0, -1)
         slot.truncate(0)
         self.known.note(slot)
+        self._keep_limits()
 
     def close(self) -> None:
         """Let go of everything: the context is about to end."""
