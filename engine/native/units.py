@@ -33,6 +33,7 @@ UNITS: dict[str, Unit] = {
         for v in KV_TYPES
     },
     **{f"matmul.{t}": Unit("engine.compute.cpu.kernels.matmul", (t,)) for t in MATMUL_TYPES},
+    **{f"experts.{t}": Unit("engine.compute.cpu.kernels.experts", (t,)) for t in MATMUL_TYPES},
     "matmul.input": Unit("engine.compute.cpu.kernels.tiles"),
     "pointwise": Unit("engine.compute.cpu.kernels.pointwise", (), False),
     "sampling": Unit("engine.sampling.kernels.sampling"),

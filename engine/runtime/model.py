@@ -153,10 +153,9 @@ class Model:
 
 def _units(file: GGUF, type_k: str, type_v: str) -> list[str]:
     """Return the kernel units that a model needs with K and V of these types."""
-    matrices = {
-        entry.type.name.lower()
-        for entry in file.tensors.values()
-        if sum(n > 1 for n in entry.shape) > 1
-    }
-    products = [f"matmul.{name}" for name in sorted(matrices)]
-    return ["team", "pointwise", "matmul.input", *products, f"attention.{type_k}.{type_v}"]
+    products = set()
+    for entry in file.tensors.values():
+        if sum(n > 1 for n in entry.shape) > 1:
+            family = "experts" if len(entry.shape) > 2 else "matmul"
+            products.add(f"{family}.{entry.type.name.lower()}")
+    return ["team", "pointwise", "matmul.input", *sorted(products), f"attention.{type_k}.{type_v}"]

@@ -86,7 +86,7 @@ def plan_experts(calls: CallList, step: Step) -> None:
         **calls.share_words(),
     }
     reads = tuple(calls.places.of(value) for value in step.reads)
-    calls.add(f"matmul.{table.type}/experts", reads, (calls.places.of(result),), words)
+    calls.add(f"experts.{table.type}/product", reads, (calls.places.of(result),), words)
     calls.prepared = None
 
 

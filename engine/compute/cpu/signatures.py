@@ -154,20 +154,24 @@ _MATMUL = {
     "multi": ("n_rows", *_INPUT, *_WEIGHT, *_OUTPUT, *_SHARE, "reuse"),
     # Many rows, from tiles.
     "gemm": ("n_rows", "tiles", *_WEIGHT, *_OUTPUT, *_SHARE),
-    # Mixture of experts, any count of rows: slot i of row t multiplies by expert ids[t][i] (int32,
-    # rows ldi bytes apart) of w, experts expert_bytes apart, its bias bias_bytes apart. Slot i's
-    # input (and x2) is slot_x bytes after slot 0's (0 = all the same), its output slot_y bytes.
-    "experts": (
-        *("n_rows", "n_used", "ids", "ldi", *_INPUT, "slot_x", *_WEIGHT, "expert_bytes"),
-        *("n_expert", *_OUTPUT, "bias_bytes", "slot_y", *_SHARE),
-    ),
     # matmul.input: tiles of f(x) for gemm. `tiles` holds tile_bytes().
     "quantize": ("n_rows", *_INPUT, "n_in", "block", "tiles", *_SHARE),
     "arrange": ("n_rows", *_INPUT, "n_in", "tiles", *_SHARE),
 }
 
+_EXPERTS = {
+    # Mixture of experts, any count of rows: slot i of row t multiplies by expert ids[t][i] (int32,
+    # rows ldi bytes apart) of w, experts expert_bytes apart, its bias bias_bytes apart. Slot i's
+    # input (and x2) is slot_x bytes after slot 0's (0 = all the same), its output slot_y bytes.
+    "product": (
+        *("n_rows", "n_used", "ids", "ldi", *_INPUT, "slot_x", *_WEIGHT, "expert_bytes"),
+        *("n_expert", *_OUTPUT, "bias_bytes", "slot_y", *_SHARE),
+    ),
+}
+
 _FAMILIES: dict[str, Mapping[str, tuple[str, ...]]] = {
     "attention": _ATTENTION,
+    "experts": _EXPERTS,
     "matmul": _MATMUL,
     "pointwise": _POINTWISE,
 }

@@ -4,12 +4,14 @@ Work is shared out as (expert, stretch of its rows), so that each weight is read
 input rows that chose its expert, however many rows there are.
 """
 
+from engine.compute.cpu.kernels.gemv import row_loops
 from engine.compute.cpu.kernels.inputs import input_row
+from engine.compute.cpu.kernels.row_types import ROW_GROUPS
 from engine.compute.cpu.kernels.sharing import PASS_ROWS, SPARE, rows_per_claim, spaced
 from engine.compute.cpu.kernels.words import count, indices, word
 from engine.native.simd import atomic_add, callee, callee_out_of_line, load_i32
 
-EXPERTS = indices("matmul/experts")
+EXPERTS = indices("experts/product")
 
 
 @callee
@@ -31,8 +33,10 @@ def output(args, pair):
     return y + pair % n_used * word(args, EXPERTS.slot_y)
 
 
-def kernels(group, rows4):
-    """Return the experts kernel of a weight type, given its loop over weight rows."""
+def kernels(name):
+    """Return the kernels of experts of weight type `name`."""
+    group = ROW_GROUPS[name](name)
+    _, rows4 = row_loops(group)
     values, prepared, prepare = group.values, group.prepared, group.prepare
 
     @callee_out_of_line
@@ -76,7 +80,7 @@ def kernels(group, rows4):
             first = last
         return expert if only_pass else -1
 
-    def experts(args, thread, n_threads):
+    def product(args, thread, n_threads):
         n_out = word(args, EXPERTS.n_out)
         spare = word(args, EXPERTS.scratch) + thread * word(args, EXPERTS.scratch_stride)
         step = rows_per_claim(n_out, n_threads, 256)
@@ -90,4 +94,4 @@ def kernels(group, rows4):
             r0 = item % per_expert * step
             held = expert_rows(args, expert, r0, min(n_out, r0 + step), spare, held)
 
-    return {"experts": experts}
+    return {"product": product}

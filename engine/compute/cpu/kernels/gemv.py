@@ -4,7 +4,6 @@ Decision: one weight row at a time in each thread. Two or four interleaved rows 
 bandwidth, because the hardware prefetcher loses the streams.
 """
 
-from engine.compute.cpu.kernels import experts
 from engine.compute.cpu.kernels.inputs import input_row
 from engine.compute.cpu.kernels.sharing import (
     PASS_ROWS,
@@ -121,7 +120,7 @@ def row_loops(group):
 
 
 def kernels(group):
-    """Return gemv, multi and experts of a weight type."""
+    """Return gemv and multi of a weight type."""
     rows1, rows4 = row_loops(group)
     values, prepared, prepare = group.values, group.prepared, group.prepare
 
@@ -197,4 +196,4 @@ def kernels(group):
                     spaced(word(args, GEMV.y) + t * ldy, ldy, t1 - t),
                 )
 
-    return {"gemv": gemv, "multi": multi, **experts.kernels(group, rows4)}
+    return {"gemv": gemv, "multi": multi}

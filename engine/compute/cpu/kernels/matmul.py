@@ -1,23 +1,8 @@
-"""The kernels of one weight type: embed, gemv, multi, gemm and experts."""
+"""The kernels of one weight type: embed, gemv, multi and gemm."""
 
-from engine.compute.cpu.kernels import (
-    embed,
-    gemm,
-    gemm_float,
-    gemv,
-    rows_float,
-    rows_k,
-    rows_nibble,
-    rows_q8_0,
-)
+from engine.compute.cpu.kernels import embed, gemm, gemm_float, gemv
 from engine.compute.cpu.kernels.formats import FORMATS
-
-ROW_GROUPS = {
-    **dict.fromkeys(("f32", "f16", "bf16"), rows_float.row_group),
-    **dict.fromkeys(("q4_0", "q4_1", "q5_0", "q5_1"), rows_nibble.row_group),
-    "q8_0": rows_q8_0.row_group,
-    **dict.fromkeys(("q4_k", "q5_k", "q6_k"), rows_k.row_group),
-}
+from engine.compute.cpu.kernels.row_types import ROW_GROUPS
 
 
 def kernels(name):

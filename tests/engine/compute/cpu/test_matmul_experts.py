@@ -13,7 +13,7 @@ N_EXPERT, N_OUT = 5, 37
 
 @pytest.fixture(scope="module")
 def kernels():
-    return objects.load(["matmul.q4_0", "matmul.f32"])
+    return objects.load(["experts.q4_0", "experts.f32"])
 
 
 @pytest.mark.parametrize("name, n_in", [("q4_0", 64), ("q4_0", 320), ("f32", 50)])
@@ -37,7 +37,7 @@ def test_each_pair_is_the_product_with_its_expert(
     n_threads = 3
     scratch = buffers.aligned(n_threads * stride, np.uint8)
     scratch[:] = 0xFF
-    a, kernel = buffers.address, f"matmul.{name}/experts"
+    a, kernel = buffers.address, f"experts.{name}/product"
     block = signatures.pack(
         kernel,
         **{"n_rows": a(count), "n_used": n_used, "ids": a(ids), "ldi": ids.strides[0]},
