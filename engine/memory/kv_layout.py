@@ -29,7 +29,20 @@ class KVType:
         return n // self.block * self.block_bytes
 
 
-KV_TYPES: dict[str, KVType] = {row.name: row for row in (KVType("f32", 1, 4), KVType("f16", 1, 2))}
+KV_TYPES: dict[str, KVType] = {
+    row.name: row
+    for row in (
+        KVType("f32", 1, 4),
+        KVType("f16", 1, 2),
+        KVType("bf16", 1, 2),
+        KVType("q8_0", 32, 34),
+        KVType("q5_0", 32, 22),
+        KVType("q5_1", 32, 24),
+        KVType("q4_0", 32, 18),
+        KVType("q4_1", 32, 20),
+        KVType("iq4_nl", 32, 18),
+    )
+}
 
 
 def find_kv_type(name: str) -> KVType:

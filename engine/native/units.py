@@ -24,7 +24,7 @@ MATMUL_TYPES = (
 )
 
 # Types of K and V in memory, in any pair; a row of kernels/kv_types.py each.
-KV_TYPES = ("f16", "f32")
+KV_TYPES = ("f32", "f16", "bf16", "q8_0", "q5_0", "q5_1", "q4_0", "q4_1", "iq4_nl")
 
 UNITS: dict[str, Unit] = {
     **{

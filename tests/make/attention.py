@@ -116,7 +116,16 @@ class Store:
         )
         self.eps = 1e-5
 
-    def run(self, kernels, inv_freq=None, neox=0, magnitude=1.0, normed=True, n_threads=3):
+    def run(
+        self,
+        kernels,
+        inv_freq=None,
+        neox=0,
+        magnitude=1.0,
+        normed=True,
+        n_threads=3,
+        unit=UNIT,
+    ):
         """Run `store`; q as it became, and the twin's q, k, v before rounding."""
         paged, n_rot, table = self.paged, 0, np.zeros(1, np.float32)
         if inv_freq is not None:
@@ -155,7 +164,7 @@ class Store:
             neox=neox,
             **paged.page_words(),
         )
-        run_all(kernels, f"{UNIT}/store", block, n_threads)
+        run_all(kernels, f"{unit}/store", block, n_threads)
         return q, *self._twin(inv_freq, neox, magnitude, normed)
 
     def _twin(self, inv_freq, neox, magnitude, normed):

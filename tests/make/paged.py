@@ -2,15 +2,13 @@
 
 import numpy as np
 
-from engine.compute.cpu import signatures
 from engine.native.buffers import address, aligned
+from tests.make.kv_cells import CELLS
 
-STORED = {"f16": np.float16, "f32": np.float32}
 
-
-def _garbage(shape, stored):
-    pages = aligned(shape, stored)
-    pages.view(np.uint8)[...] = 0xFF
+def _garbage(*shape):
+    pages = aligned(shape, np.uint8)
+    pages[...] = 0xFF
     return pages
 
 
@@ -26,13 +24,13 @@ class Paged:
         self, rng, sequences, n_head_kv, size_k, size_v, holes=0.0, stored=("f16", "f16"), gap=1
     ):
         self.rng, self.n_head_kv, self.size_k, self.size_v = rng, n_head_kv, size_k, size_v
-        stored_k, stored_v = (STORED[name] for name in stored)
+        self.as_k, self.as_v = (CELLS[name] for name in stored)
         lengths = [n_past + n_rows for n_past, n_rows in sequences]
         n_pages = [-(-n // 32) for n in lengths]
         self.n_pages = sum(n_pages) + 2
-        pad_k, pad_v = signatures.padded(size_k), signatures.padded(size_v)
-        self.k_pages = _garbage((self.n_pages, n_head_kv, 2, pad_k, 16), stored_k)
-        self.v_pages = _garbage((self.n_pages, n_head_kv, 32, pad_v), stored_v)
+        k_bytes, v_bytes = self.as_k.row_bytes(size_k), self.as_v.row_bytes(size_v)
+        self.k_pages = _garbage(self.n_pages, n_head_kv, 2, 16 * k_bytes)
+        self.v_pages = _garbage(self.n_pages, n_head_kv, 32, v_bytes)
         self.page_positions = np.full((self.n_pages, 32), -1, np.int32)
         free = list(rng.permutation(self.n_pages))
         self.pages = [np.array([free.pop() for _ in range(n)], np.int32) for n in n_pages]
@@ -47,23 +45,23 @@ class Paged:
             self.positions.append(positions)
             self.cells.append(cells[n_past:].astype(np.int32))
             self.batch_positions.append(positions[n_past:])
-        self.k = [self._values(n, size_k, stored_k) for n in lengths]
-        self.v = [self._values(n, size_v, stored_v) for n in lengths]
+        self.k = [self._values(n, size_k, self.as_k) for n in lengths]
+        self.v = [self._values(n, size_v, self.as_v) for n in lengths]
         for i, ((n_past, _), pages) in enumerate(zip(sequences, self.pages, strict=True)):
             for c in np.flatnonzero(self.positions[i][:n_past] >= 0):
                 self.write(pages[c // 32] * 32 + c % 32, self.k[i][c], self.v[i][c])
         self._describe(sequences)
 
-    def _values(self, n, size, stored):
-        x = self.rng.standard_normal((n, self.n_head_kv, size))
-        return x.astype(stored).astype(np.float32)
+    def _values(self, n, size, cells):
+        x = self.rng.standard_normal((n, self.n_head_kv, size)).astype(np.float32)
+        return cells.rounded(x)
 
     def write(self, cell, k, v):
         """Store one cell's k [kv heads, size_k] and v [kv heads, size_v], zeros in the padding."""
         page, at = divmod(int(cell), 32)
-        column, row = self.k_pages[page, :, at // 16, :, at % 16], self.v_pages[page, :, at]
-        column[:], row[:] = 0, 0
-        column[:, : self.size_k], row[:, : self.size_v] = k, v
+        for h in range(self.n_head_kv):
+            self.as_k.write_key(self.k_pages[page, h, at // 16], at % 16, k[h])
+            self.as_v.write_row(self.v_pages[page, h, at], v[h])
 
     def fill(self):
         """Write the batch's own rows, as `store` would; self."""
@@ -74,12 +72,13 @@ class Paged:
         return self
 
     def read_k(self, cell):
-        """Return the stored k [kv heads, padded size] of a cell."""
-        return self.k_pages[cell // 32, :, cell % 32 // 16, :, cell % 16]
+        """Return the stored k f32[kv heads, padded size] of a cell."""
+        halves = self.k_pages[cell // 32, :, cell % 32 // 16]
+        return np.stack([self.as_k.read_key(half, cell % 16) for half in halves])
 
     def read_v(self, cell):
-        """Return the stored v [kv heads, padded size] of a cell."""
-        return self.v_pages[cell // 32, :, cell % 32]
+        """Return the stored v f32[kv heads, padded size] of a cell."""
+        return np.stack([self.as_v.read_row(row) for row in self.v_pages[cell // 32, :, cell % 32]])
 
     def _describe(self, sequences):
         n_rows = [n for _, n in sequences]

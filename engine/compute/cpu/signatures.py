@@ -239,9 +239,9 @@ def partials_bytes(
     return n_slots * TILE_ROWS * (padded(head_size_v) + LANES) * 4
 
 
-def shift_scratch_bytes(n_rot: int) -> int:
-    """Return the scratch bytes of one thread in shift: cos and sin of 16 cells per pair."""
-    return n_rot * LANES * 4 + 64
+def shift_scratch_bytes(head_size_k: int) -> int:
+    """Return the scratch bytes of one thread in shift: cos, sin and K of 16 cells, one's row."""
+    return padded(head_size_k) * (2 * LANES + 1) * 4 + 64
 
 
 MAX_TILE_TOKENS = 8  # tokens of one tile, at most, on any CPU level

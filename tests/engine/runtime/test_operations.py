@@ -8,20 +8,29 @@ import pytest
 from engine.errors import RequestError
 from engine.gguf import GGUF
 from engine.hparams import read_hparams
+from engine.memory import KV_TYPES
 from engine.models import build_graph, describe_layers, find_architecture
 from engine.runtime import Model
 from tests.make.architecture import normalised_square, read_recipe, write_model
+from tests.make.kv_cells import CELLS, BlockCells
 from tests.reference.graph_twin import GraphTwin, read_weights
 
 N_SEQUENCES = 3
 
 
 class RememberingTwin(GraphTwin):
-    """A graph's twin whose memory knows the operations of a server."""
+    """A graph's twin whose memory rounds as a type does, and knows the operations of a server."""
 
-    def __init__(self, graph, weights, layers):
+    def __init__(self, graph, weights, layers, kind):
         super().__init__(graph, weights, [layer.window for layer in layers])
-        self.layers = layers
+        self.layers, self.cells = layers, CELLS[kind]
+
+    def store(self, node, k, v):
+        n_heads = self.layers[node.numbers["layer"]].n_head_kv
+        k, v = (self.cells.rounded(x.reshape(-1, x.shape[1] // n_heads)) for x in (k, v))
+        return super().store(
+            node, k.reshape(len(k) // n_heads, -1), v.reshape(len(v) // n_heads, -1)
+        )
 
     def ends(self, seq_id):
         at = [cell[2] for cell in self.remembered.get(0, []) if cell[3] == seq_id]
@@ -62,7 +71,7 @@ class RememberingTwin(GraphTwin):
         x, y, out = pairs[:, first], pairs[:, second], pairs.copy()
         out[:, first] = x * np.cos(angles) - y * np.sin(angles)
         out[:, second] = x * np.sin(angles) + y * np.cos(angles)
-        return out.reshape(k.shape).astype(np.float32)
+        return self.cells.rounded(out.astype(np.float32)).reshape(k.shape)
 
 
 @pytest.fixture(scope="module", params=["llama-dense", "gemma3-dense"])
@@ -75,14 +84,17 @@ def pair(request, tmp_path_factory):
         layers = describe_layers(spec, hparams, weights.get("rope_freqs.weight"))
         graph = build_graph(spec, hparams, layers, set(file.tensors))
     with Model.load(path) as model:
-        yield model, lambda: RememberingTwin(graph, weights, layers)
+        yield model, lambda kind: RememberingTwin(graph, weights, layers, kind)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_operations_in_any_order(pair, seed):
+@pytest.mark.parametrize(
+    ("kind", "seed"), [*(("f16", seed) for seed in range(4)), *((kind, 5) for kind in KV_TYPES)]
+)
+def test_operations_in_any_order(pair, kind, seed):
     model, make_twin = pair
-    twin, random = make_twin(), np.random.default_rng(seed)
-    with model.context(n_ctx=512, n_seq_max=N_SEQUENCES, n_ubatch=64, n_threads=2) as context:
+    twin, random = make_twin(kind), np.random.default_rng(seed)
+    sizes = {"n_ctx": 512, "n_seq_max": N_SEQUENCES, "n_ubatch": 64, "n_batch": 64}
+    with model.context(**sizes, n_threads=2, type_k=kind, type_v=kind) as context:
         for _ in range(25):
             one_operation(context, twin, random)
             context.memory.check_integrity()
@@ -123,4 +135,6 @@ def decode_both(context, twin, random):
     positions = np.array([due[s] + int((seq_ids[:i] == s).sum()) for i, s in enumerate(seq_ids)])
     logits = context.decode(tokens, seq_ids=seq_ids, want="all")
     expected = twin.run(tokens, positions, range(n), seq_ids)
-    assert normalised_square(logits, expected) <= 1e-5
+    # A rounding error before a block is made may move one of its values by a step.
+    tolerance = 1e-4 if isinstance(twin.cells, BlockCells) else 1e-5
+    assert normalised_square(logits, expected) <= tolerance

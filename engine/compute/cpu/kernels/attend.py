@@ -184,36 +184,50 @@ def write(args, n, run, h, row0, n_rows, part, o, m):
 
 def _dots(n, kv):
     """Make dots(…): the scores of n rows over the cells of a step, hidden ones masked."""
-    vectors, step_bytes = tile.TILES.cell_vectors, 64 * kv.n_bytes
+    vectors, block_bytes = tile.TILES.cell_vectors, 16 * kv.block_bytes
     zero, step, finish = tile.score_steps(n, vectors, kv)
 
+    @callee
+    def prefetch_block(k, half_bytes):
+        for line in range(0, block_bytes, 64):
+            for half in range(vectors):
+                prefetch(k + half * half_bytes + line)
+
     @callee_out_of_line
-    def dots(k, ahead, half_bytes, q, s, positions, low):
+    def dots_of_fours(k, ahead, half_bytes, q, s, positions, low):
         acc = zero()
-        for i in range(half_bytes // step_bytes):
-            for line in range(i * step_bytes, (i + 1) * step_bytes, 64):
-                for half in range(vectors):
-                    prefetch(k + ahead + half * half_bytes + line)
-            acc = step(acc, k + i * step_bytes, half_bytes, q + i * 16 * n)
+        for i in range(half_bytes // block_bytes):
+            prefetch_block(k + ahead + i * block_bytes, half_bytes)
+            acc = step(acc, k + i * block_bytes, NONE, half_bytes, q + i * 16 * n)
         finish(acc, s, positions, low)
 
-    return dots
+    @callee_out_of_line
+    def dots_of_blocks(k, ahead, half_bytes, q, s, positions, low):
+        acc = zero()
+        for block in range(k, k + half_bytes, block_bytes):
+            prefetch_block(block + ahead, half_bytes)
+            for i in range(8):
+                acc = step(acc, block, i, half_bytes, q)
+                q += 16 * n
+        finish(acc, s, positions, low)
+
+    return dots_of_fours if kv.block == 4 else dots_of_blocks
 
 
 def _scorer(k):
     """Make score(…): the tile's scores over the collected pages."""
     small, middle, _ = tile.TILES.rows
     dots_small, dots_middle, dots_large = (_dots(n, k) for n in tile.TILES.rows)
-    step_cells, n_bytes = 16 * tile.TILES.cell_vectors, k.n_bytes
+    step_cells, block, block_bytes = 16 * tile.TILES.cell_vectors, k.block, 16 * k.block_bytes
 
     @callee
-    def score(args, n, h, n_pages, block, q, s, low):
+    def score(args, n, h, n_pages, block_of_pages, q, s, low):
         positions, page_bytes = inner_word(args, A.pool, PAGE_POSITIONS), word(args, A.k_page_bytes)
-        half_bytes = padded(word(args, A.head_size_k)) * 16 * n_bytes
+        half_bytes = padded(word(args, A.head_size_k)) // block * block_bytes
         for j in range(n_pages):
-            page = word(block, j)
+            page = word(block_of_pages, j)
             k = word(args, A.k_base) + page * page_bytes + h * 2 * half_bytes
-            ahead = (word(block, j + 1) - page) * page_bytes
+            ahead = (word(block_of_pages, j + 1) - page) * page_bytes
             for cell in range(0, 32, step_cells):
                 at, out = positions + page * 128 + cell * 4, s + (32 * j + cell) * 4
                 if n == small:
@@ -230,11 +244,12 @@ def _scorer(k):
 def _adder(n_rows, n_columns, kv):
     """Make add(…): n_rows x 16 n_columns outputs += weights times values of the collected pages."""
     load, step, store = tile.value_steps(n_rows, n_columns, kv)
-    n_bytes, row_bytes = kv.n_bytes, 16 * n_columns * kv.n_bytes
+    columns, columns_bytes = kv.columns, kv.columns_bytes
+    row_bytes = 16 * n_columns // columns * columns_bytes
 
     @callee_out_of_line
     def add(n_pages, block, page_bytes, v, s, o, size):
-        acc, stride = load(o, size * 4), size * n_bytes
+        acc, stride = load(o, size * 4), size // columns * columns_bytes
         for j in range(n_pages):
             at, p = v + word(block, j) * page_bytes, s + 128 * j
             ahead = (word(block, j + 1) - word(block, j)) * page_bytes
@@ -255,18 +270,19 @@ def _adder(n_rows, n_columns, kv):
 
 def _summer(kv):
     """Make add_values(…): the tile's outputs += weights times values of the collected pages."""
-    (few, few_columns), (many, many_columns) = tile.TILES.few, tile.TILES.many
+    (few, few_columns), (many, many_columns) = tile.TILES.values(kv)
+    columns, columns_bytes = kv.columns, kv.columns_bytes
     few_wide, many_wide = _adder(few, few_columns, kv), _adder(many, many_columns, kv)
-    few_narrow = _adder(few, 1, kv)
-    largest, n_bytes = tile.TILES.rows[2], kv.n_bytes
+    few_narrow = _adder(few, columns // 16, kv)
+    largest = tile.TILES.rows[2]
 
     @callee
     def add_values(args, n, h, n_pages, block, s, o):
         size, page_bytes = padded(word(args, A.head_size_v)), word(args, A.v_page_bytes)
-        v = word(args, A.v_base) + h * 32 * size * n_bytes
+        v = word(args, A.v_base) + h * 32 * (size // columns * columns_bytes)
         wide = 16 * (many_columns if n == largest else few_columns)
         for d in range(0, size & -wide, wide):
-            at, to = v + d * n_bytes, o + d * 4
+            at, to = v + d // columns * columns_bytes, o + d * 4
             if n == largest:
                 for r in range(0, n, many):
                     p = s + r * KEY_BLOCK * 4
@@ -275,8 +291,8 @@ def _summer(kv):
                 for r in range(0, n, few):
                     p = s + r * KEY_BLOCK * 4
                     few_wide(n_pages, block, page_bytes, at, p, to + r * size * 4, size)
-        for d in range(size & -wide, size, 16):
-            at, to = v + d * n_bytes, o + d * 4
+        for d in range(size & -wide, size, columns):
+            at, to = v + d // columns * columns_bytes, o + d * 4
             for r in range(0, n, few):
                 p = s + r * KEY_BLOCK * 4
                 few_narrow(n_pages, block, page_bytes, at, p, to + r * size * 4, size)

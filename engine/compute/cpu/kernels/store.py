@@ -7,15 +7,17 @@ from numba import types
 from engine.compute.cpu.kernels import kv_types
 from engine.compute.cpu.kernels.norm import rms_norm_row
 from engine.compute.cpu.kernels.rope import pair_places, rotate
-from engine.compute.cpu.kernels.rows import load_upto
 from engine.compute.cpu.kernels.words import NONE, indices, inner_word, padded, word, word_f32
 from engine.compute.cpu.signatures import CELLS, N_TOKENS
 from engine.native.simd import (
     callee,
+    callee_out_of_line,
+    load_f32,
     load_f32x16,
     load_f64,
     load_i32,
     store_f32,
+    store_f32x16,
 )
 
 S = indices("attention.f16.f16/store")
@@ -37,24 +39,22 @@ def norm_and_rotate(args, x, t, weight):
 def store_kernel(k, v):
     """Make the kernel that prepares q and k and fills cells."""
     k, v = kv_types.KV_TYPES[k], kv_types.KV_TYPES[v]
-    k_bytes, v_bytes = k.n_bytes, v.n_bytes
-    spread_k, write_v = kv_types.scatterer(k, 16 * k_bytes), kv_types.storer(v)
+    fill_key, fill_value = k.make_fill_key(), v.make_fill_value()
+    block, block_bytes = k.block, 16 * k.block_bytes
+    columns, columns_bytes = v.columns, v.columns_bytes
 
-    @callee
+    @callee_out_of_line
     def fill_k(args, x, h, cell):
         n, size = word(args, S.head_size_k), padded(word(args, S.head_size_k))
         page = word(args, S.k_base) + cell // 32 * word(args, S.k_page_bytes)
-        column = page + ((h * 2 + cell % 32 // 16) * size * 16 + cell % 16) * k_bytes
-        for d in range(0, n, 16):
-            spread_k(column + d * 16 * k_bytes, load_upto(x + 4 * d, n - d))
+        half = page + (h * 2 + cell % 32 // 16) * (size // block * block_bytes)
+        fill_key(x, n, half, cell % 16)
 
-    @callee
+    @callee_out_of_line
     def fill_v(args, x, h, cell):
         n, size = word(args, S.head_size_v), padded(word(args, S.head_size_v))
         page = word(args, S.v_base) + cell // 32 * word(args, S.v_page_bytes)
-        row = page + (h * 32 + cell % 32) * size * v_bytes
-        for d in range(0, n, 16):
-            write_v(row + d * v_bytes, load_upto(x + 4 * d, n - d))
+        fill_value(x, n, page + (h * 32 + cell % 32) * (size // columns * columns_bytes))
 
     def kernel(args, thread, n_threads):
         n_tokens, n_head = inner_word(args, S.batch, N_TOKENS), word(args, S.n_head)
@@ -106,25 +106,41 @@ def same_moves(a, b):
     return True
 
 
+@callee
+def turn(cells, n_rot, neox, table):
+    """Rotate 16 cells, f32 [dimension][16], by the table."""
+    for i in range(n_rot // 2):
+        first, second = pair_places(i, n_rot, neox)
+        x, y = cells + first * 64, cells + second * 64
+        a, b = load_f32x16(x), load_f32x16(y)
+        c, s = load_f32x16(table + i * 128), load_f32x16(table + i * 128 + 64)
+        store_f32x16(x, a * c - b * s)
+        store_f32x16(y, a * s + b * c)
+
+
 def shift_kernel(k):
     """Make the kernel that rotates stored K in place: positions moved, content did not."""
     k = kv_types.KV_TYPES[k]
-    n_bytes = k.n_bytes
-    read, write = kv_types.loader(k), kv_types.storer(k)
+    unpack, fill_key = kv_types.unpacker(k), k.make_fill_key()
+    block, block_bytes = k.block, 16 * k.block_bytes
 
-    @callee
-    def turn_half(args, half, table):
-        n_rot = word(args, T.n_rot)
-        for i in range(n_rot // 2):
-            first, second = pair_places(i, n_rot, word(args, T.neox))
-            x, y = half + first * 16 * n_bytes, half + second * 16 * n_bytes
-            a, b = read(x), read(y)
-            c, s = load_f32x16(table + i * 128), load_f32x16(table + i * 128 + 64)
-            write(x, a * c - b * s)
-            write(y, a * s + b * c)
+    @callee_out_of_line
+    def turn_half(args, half, deltas, table):
+        n, n_rot = word(args, T.head_size_k), word(args, T.n_rot)
+        size = padded(n)
+        cells = table + n_rot * 64
+        row = cells + size * 64
+        unpack(half, size, cells)
+        turn(cells, n_rot, word(args, T.neox), table)
+        for cell in range(16):
+            if load_i32(deltas + 4 * cell):
+                for d in range(n):
+                    store_f32(row + 4 * d, load_f32(cells + d * 64 + 4 * cell))
+                fill_key(row, n, half, cell)
 
     def shift(args, thread, n_threads):
         size, n_heads = padded(word(args, T.head_size_k)), word(args, T.n_head_kv)
+        half_bytes = size // block * block_bytes
         table, built = word(args, T.scratch) + thread * word(args, T.scratch_stride), NONE
         for item in range(thread, word(args, T.n_pages), n_threads):
             page = load_i32(word(args, T.pages) + 4 * item)
@@ -136,7 +152,6 @@ def shift_kernel(k):
                         turn_table(args, deltas, table)
                         built = deltas
                     for h in range(n_heads):
-                        at = base + (h * 2 + half) * size * 16 * n_bytes
-                        turn_half(args, at, table)
+                        turn_half(args, base + (h * 2 + half) * half_bytes, deltas, table)
 
     return shift

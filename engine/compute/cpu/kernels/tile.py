@@ -34,30 +34,36 @@ HIDDEN = -1.0e30  # the score of a cell that a row may not see; finite, as fast-
 @dataclass(frozen=True)
 class Tiles:
     """Register tiles of one level: query rows of three sizes of tile, vectors of cells in a score
-    step, and (rows, vectors of columns) of a value step for the smaller sizes and the largest.
+    step, and (rows, vectors of columns) of a value step for the smaller sizes and the largest;
+    `blocks` are the two for types whose columns come in pairs of vectors.
     """
 
     rows: tuple[int, int, int]
     cell_vectors: int
     few: tuple[int, int]
     many: tuple[int, int]
+    blocks: tuple[tuple[int, int], tuple[int, int]]
+
+    def values(self, kv):
+        """Return the tiles of a value step for a type, for the smaller sizes and the largest."""
+        return self.blocks if kv.columns > 16 else (self.few, self.many)
 
 
 # For 32 zmm, 16 ymm, 32 or 16 registers of 128 bits. few[0] divides rows, many[0] divides rows[2].
-_HALF = Tiles((2, 4, 6), 1, (2, 2), (6, 1))
+_HALF = Tiles((2, 4, 6), 1, (2, 2), (6, 1), ((2, 2), (3, 2)))
 TILES = {
-    "avx512": Tiles((4, 8, 12), 2, (4, 4), (6, 4)),
+    "avx512": Tiles((4, 8, 12), 2, (4, 4), (6, 4), ((4, 4), (6, 4))),
     "avxvnni": _HALF,
     "avx2": _HALF,
     "neon": _HALF,
-    "generic": Tiles((1, 2, 3), 1, (1, 1), (3, 1)),
+    "generic": Tiles((1, 2, 3), 1, (1, 1), (3, 1), ((1, 2), (1, 2))),
 }[LEVEL]
 
 
 def score_steps(n, vectors, kv):
-    """Make zero(), step(tile, k, stride, q) and finish(tile, s, positions, low) of a score tile.
+    """Make zero(), step(tile, k, i, stride, q), finish(tile, s, positions, low) of a score tile.
 
-    A step adds four dimensions; finish masks and stores.
+    A step adds the dimensions 4i .. 4i + 3 of the block at k; finish masks and stores.
     """
     tile = Tile(f32x16, n * vectors)
 
@@ -66,22 +72,22 @@ def score_steps(n, vectors, kv):
         return tile(), lambda context, b, sig, a: ir.Constant(ir_type(tile), None)
 
     @intrinsic
-    def step(typing, acc, k, stride, q):
+    def step(typing, acc, k, four, stride, q):
         def emit(context, b, sig, a):
-            acc, k, stride, q = a
+            acc, k, four, stride, q = a
             halves = [b.add(k, b.mul(stride, I64(i))) for i in range(vectors)]
+            keys = [kv.keys_ir(b, at, four) for at in halves]
             c = [b.extract_value(acc, i) for i in range(n * vectors)]
             for d in range(4):
-                keys = [kv.load_ir(b, at, 16 * kv.n_bytes * d) for at in halves]
                 for r in range(n):
                     x = splat_ir(b, load_ir(b, q, F32, (d * n + r) * 4), 16)
                     for i in range(vectors):
-                        c[r * vectors + i] = fma_ir(b, x, keys[i], c[r * vectors + i])
+                        c[r * vectors + i] = fma_ir(b, x, keys[i][d], c[r * vectors + i])
             for i in range(n * vectors):
                 acc = b.insert_value(acc, c[i], i)
             return acc
 
-        return tile(tile, types.int64, types.int64, types.int64), emit
+        return tile(tile, *[types.int64] * 4), emit
 
     @intrinsic
     def finish(typing, acc, s, positions, low):
@@ -143,7 +149,7 @@ def value_steps(n_rows, n_columns, kv):
     def step(typing, acc, v, p):
         def emit(context, b, sig, a):
             acc, v, p = a
-            values = [kv.load_ir(b, v, 16 * kv.n_bytes * i) for i in range(n_columns)]
+            values = kv.values_ir(b, v, n_columns)
             weights = [
                 splat_ir(b, load_ir(b, p, F32, r * KEY_BLOCK * 4), 16) for r in range(n_rows)
             ]

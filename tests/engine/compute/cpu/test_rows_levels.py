@@ -12,6 +12,8 @@ from engine.native import level
 
 HERE = Path(__file__).resolve().parent
 TESTS = [HERE / f"test_{name}.py" for name in ("attention", "store", "pointwise", "team")]
+# One type for each way to keep codes: the others differ in their numbers.
+TESTS += [HERE / "test_kv_types.py", "-k", "not (f32 or q5_0 or q4_0 or q4_1)"]
 
 
 @pytest.mark.parametrize("name", [n for n in level.runnable() if n != level.host().name])

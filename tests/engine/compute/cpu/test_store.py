@@ -24,7 +24,7 @@ def test_store_fills_cells(kernels, neox, size_k, size_v, n_rot, sequences):
     paged = Paged(rng, sequences, 2, size_k, size_v)
     store = Store(paged, 6, rng)
     inv_freq = 10000.0 ** (-np.arange(0, n_rot, 2) / n_rot)
-    before = paged.k_pages.view(np.uint16).copy(), paged.v_pages.view(np.uint16).copy()
+    before = paged.k_pages.copy(), paged.v_pages.copy()
     q, wanted_q, wanted_k = store.run(kernels, inv_freq, neox, magnitude=1.25)
     assert np.abs(q - wanted_q).max() < 2e-5
     for t, cell in enumerate(paged.flat_cells):
@@ -33,7 +33,7 @@ def test_store_fills_cells(kernels, neox, size_k, size_v, n_rot, sequences):
         assert np.array_equal(v[:, :size_v], store.v[t].astype(np.float16))
         assert not k[:, size_k:].any() and not v[:, size_v:].any(), "padding is not zero"
     for pages, old in zip((paged.k_pages, paged.v_pages), before, strict=True):
-        n_changed = (pages.view(np.uint16) != old).sum()
+        n_changed = (pages != old).sum()
         assert n_changed <= paged.n_tokens * pages[0].size // 32, "wrote outside its cells"
 
 
@@ -56,7 +56,7 @@ def test_shift_equals_storing_at_the_other_position(kernels, neox):
     store = Store(paged, 2, rng)
     store.run(kernels, inv_freq, neox, normed=False)
     deltas = np.where(paged.page_positions[paged.pages[0]] >= 20, delta, 0).astype(np.int32)
-    scratch = aligned(signatures.shift_scratch_bytes(n_rot) * 3, np.uint8)
+    scratch = aligned(signatures.shift_scratch_bytes(size) * 3, np.uint8)
     words = paged.page_words()
     block = signatures.pack(
         f"{UNIT}/shift",
@@ -71,7 +71,7 @@ def test_shift_equals_storing_at_the_other_position(kernels, neox):
         k_base=words["k_base"],
         k_page_bytes=words["k_page_bytes"],
         scratch=address(scratch),
-        scratch_stride=signatures.shift_scratch_bytes(n_rot),
+        scratch_stride=signatures.shift_scratch_bytes(size),
     )
     run_all(kernels, f"{UNIT}/shift", block, 3)
     moved = np.where(np.arange(n) >= 20, np.arange(n) + delta, np.arange(n))
