@@ -156,7 +156,7 @@ class ElidedButton(QPushButton):
 
     def minimumSizeHint(self) -> QSize:
         holder = self.parentWidget()
-        share = round((holder.width() if holder is not None else 0) * 0.36)
+        share = round((holder.width() if holder is not None else 0) * 0.3)
         whole = self.sizeHint()
         return QSize(min(whole.width(), max(theme.px(48), share)), whole.height())
 

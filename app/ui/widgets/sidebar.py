@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, Qt, QTimer, Signal
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
@@ -233,8 +233,15 @@ class _ChatView(QListView):
         self.note = label(tr("Your chats will be listed here."), "secondary", self)
         self.note.setWordWrap(True)
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._place_note()
+
     def show_note(self, is_empty: bool) -> None:
         """Say what belongs here while there is nothing."""
         self.note.setVisible(is_empty)
+        self._place_note()
+
+    def _place_note(self) -> None:
         inset = theme.px(8)
         self.note.setGeometry(inset, theme.px(4), max(40, self.width() - 2 * inset), theme.px(40))
