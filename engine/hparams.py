@@ -17,6 +17,7 @@ MAX_HEADS = 4096
 MAX_EXPERTS = 1 << 14
 MAX_VOCAB = 1 << 24
 MAX_CONTEXT = (1 << 31) - 1
+POOLINGS = ("none", "mean", "cls", "last", "rank")  # by their number in the file
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class HParams:
     window_pattern: int | tuple[bool, ...] | None
     attention_scale: float  # 0: 1/sqrt(head size)
     final_softcap: float  # 0: none
+    pooling: str | None  # how token rows become one embedding, if the file says so
 
 
 class Keys:
@@ -202,7 +204,14 @@ def read_hparams(metadata: Mapping[str, Any], n_vocab: int) -> HParams:
         window_pattern=_read_window_pattern(keys, n_layer),
         attention_scale=keys.real("attention.scale", 0.0, most=1e4),
         final_softcap=keys.real("final_logit_softcapping", 0.0, most=1e6),
+        pooling=_read_pooling(keys),
     )
+
+
+def _read_pooling(keys: Keys) -> str | None:
+    if keys.find("pooling_type") is None:
+        return None
+    return POOLINGS[keys.count("pooling_type", least=0, most=len(POOLINGS) - 1)]
 
 
 def _read_rope(keys: Keys, n_ctx_train: int) -> RopeNumbers:

@@ -51,7 +51,7 @@ def load_model(
         report("vocabulary", 0.0)
         vocab = model.vocab
         report("context", 0.0)
-        context = model.context(params)
+        context = model.context(params, progress=report)
         report("context", 1.0)
         templates = {key: model.metadata[key] for key in TEMPLATE_KEYS if key in model.metadata}
         pooling = POOLINGS.get(model.metadata.get(f"{model.info.arch}.pooling_type"), "mean")

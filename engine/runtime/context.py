@@ -30,7 +30,7 @@ from engine.native.buffers import address
 from engine.params import ContextParams
 from engine.runtime.batch import Batch, make_batch, make_passing_batch
 from engine.runtime.fingerprint import rotation_hash
-from engine.runtime.pooling import pool_rows
+from engine.runtime.pooling import find_pooling, pool_rows
 
 if TYPE_CHECKING:
     from engine.runtime.model import Model
@@ -127,8 +127,10 @@ class Context:
     def embed(self, tokens: Any, pooling: str | None = None) -> NDArray[np.float32]:
         """Return the last hidden state of each token, [n, n_embd], or pooled to [1, n_embd].
 
-        `pooling` is None, "mean", "cls" (the first) or "last". No sequence changes.
+        `pooling` is "none", "mean", "cls" (the first), "last", or None for the model's own: most
+        generators say nothing, which is "none". No sequence changes.
         """
+        kind = find_pooling(pooling, self.model.hparams.pooling)
         batch = make_passing_batch(tokens, self.memory, self.n_vocab)
         if self._embedding_tapes is None:
             graph = self.model.graph_for(self._layers, is_embedding=True)
@@ -137,7 +139,7 @@ class Context:
             rows = self._run(batch, self._embedding_tapes, self.model.hparams.n_embd)
         finally:
             self.memory.forget_spare()
-        return pool_rows(rows, pooling)
+        return pool_rows(rows, kind)
 
     def _run(self, batch: Batch, tapes: Tapes, width: int) -> NDArray[np.float32]:
         """Remember the rows of a batch and compute the wanted ones: [n_outputs, width]."""

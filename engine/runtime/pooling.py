@@ -1,4 +1,4 @@
-"""Token rows to one embedding."""
+"""Token rows to one embedding: as asked, or as the model was made for."""
 
 from collections.abc import Callable
 
@@ -17,12 +17,22 @@ POOLINGS: dict[str, Callable[[Rows], Rows]] = {
 }
 
 
-def pool_rows(rows: Rows, pooling: str | None) -> Rows:
-    """Return rows [n, n_embd] as they are, or pooled to [1, n_embd].
+def find_pooling(wanted: str | None, of_model: str | None) -> str:
+    """Return the name of a pooling: the wanted one, else the model's own, else none.
 
-    Raises RequestError for a pooling that does not exist.
+    Raises RequestError for one that does not exist, and for ranking, which needs a head that no
+    model of this version has.
     """
-    kind = "none" if pooling is None else pooling
+    kind = wanted or of_model or "none"
+    if kind == "rank":
+        raise RequestError(
+            "This model has no head for ranking: choose the pooling mean, last or cls."
+        )
     if kind not in POOLINGS:
         raise RequestError(f"There is no pooling “{kind}”.{nearest(kind, POOLINGS)}")
-    return POOLINGS[kind](rows)
+    return kind
+
+
+def pool_rows(rows: Rows, pooling: str) -> Rows:
+    """Return rows [n, n_embd] as they are for "none", or pooled to [1, n_embd]."""
+    return POOLINGS[pooling](rows)

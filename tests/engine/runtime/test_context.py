@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from engine.errors import ContextFullError, InternalError, RequestError
+from engine.errors import ContextFullError, InternalError, ModelFileError, RequestError
 from engine.runtime import Model
 from tests.make.architecture import (
     normalised_square,
@@ -187,10 +187,33 @@ def test_hidden_states_give_the_logits(model):
     head = model.tensors["output.weight"].array().view(np.float32)
     assert normalised_square(rows @ head.T, logits) <= 1e-6
     assert context.memory.seq_pos_max(0) == 29
-    mean = context.embed(TOKENS[:30], pooling="mean")
-    assert normalised_square(mean[0], rows.mean(0)) <= 1e-6
-    with pytest.raises(RequestError, match="mean"):
-        context.embed(TOKENS[:30], pooling="meen")
+
+
+def test_poolings(model, tmp_path):
+    context = model.context(n_ctx=256)
+    rows = context.embed(TOKENS[:30])
+    pooled = {"mean": rows.mean(0), "cls": rows[0], "last": rows[-1]}
+    for kind, expected in pooled.items():
+        found = context.embed(TOKENS[:30], pooling=kind)
+        assert found.shape == (1, 256) and normalised_square(found[0], expected) <= 1e-6
+    assert np.array_equal(context.embed(TOKENS[:30], pooling="none"), rows)
+    for wrong, reason in (("meen", "mean"), ("rank", "head for ranking")):
+        with pytest.raises(RequestError, match=reason):
+            context.embed(TOKENS[:30], pooling=wrong)
+
+
+def test_a_model_may_bring_its_own_pooling(tmp_path):
+    recipe = read_recipe("llama-dense")
+    recipe["kv"]["llama.pooling_type"] = ["UINT32", 3]
+    with (
+        Model.load(write_model(recipe, tmp_path / "last.gguf")) as model,
+        model.context(n_ctx=256) as context,
+    ):
+        own, rows = context.embed(TOKENS[:30]), context.embed(TOKENS[:30], pooling="none")
+        assert own.shape == (1, 256) and np.array_equal(own[0], rows[-1])
+    recipe["kv"]["llama.pooling_type"] = ["UINT32", 9]
+    with pytest.raises(ModelFileError, match="pooling_type"):
+        Model.load(write_model(recipe, tmp_path / "wrong.gguf"))
 
 
 def test_several_contexts_run_on_one_model(model):
@@ -213,7 +236,7 @@ def test_a_closed_context_refuses(model):
     ("options", "reason"),
     [
         ({"n_ctxx": 5}, "n_ctx"),
-        ({"type_k": "q8_0"}, "q8_0"),
+        ({"type_k": "q8"}, "q8_0"),
         ({"type_k": "q9"}, "q9"),
         ({"n_seq_max": 0}, "n_seq_max"),
         ({"n_ctx": 1 << 30}, "memory"),
