@@ -85,9 +85,10 @@ def load(unit_names: Iterable[str], progress: Progress | None = None) -> Kernels
             missing = [name for name, content in found.items() if content is None]
             if not missing:
                 break
-            from engine.native import build  # Decision: only a process that builds pays for it
+            from engine.native import build  # not needed when nothing is to be built
 
-            build.build(missing, progress)
+            along = [name for name in units.companions(names) if read(name) is None]
+            build.build([*missing, *along], progress)
             found.update({name: read(name) for name in missing})
         addresses: dict[str, int] = {}
         for name, content in found.items():

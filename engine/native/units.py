@@ -1,5 +1,6 @@
 """What is compiled into one object file: unit name to kernel module and build arguments."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from engine.errors import InternalError, nearest
@@ -51,6 +52,15 @@ def find(name: str) -> Unit:
     if unit is None:
         raise InternalError(f"There is no kernel unit “{name}”.{nearest(name, UNITS)}")
     return unit
+
+
+def companions(names: Collection[str]) -> tuple[str, ...]:
+    """Return the units that are soon wanted beside those of a whole model, else nothing.
+
+    They are compiled along with it, because one build fills the cores better than two.
+    """
+    is_model = {"team", "pointwise", "matmul.input"} <= set(names)
+    return ("sampling", "sampling.more", "text") if is_model else ()
 
 
 def is_small(name: str) -> bool:

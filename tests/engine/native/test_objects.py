@@ -129,6 +129,16 @@ def test_object_records_every_source_it_imported(cache):
     assert all(listed[path] == sources.digest(path) for path in listed)
 
 
+def test_units_that_every_model_wants_are_built_along_with_it(cache, no_build):
+    model = ["team", "pointwise", "matmul.input", "matmul.f32"]
+    with pytest.raises(InternalError):
+        objects.load(model)
+    assert set(no_build[0]) > {*model, "sampling", "text"}
+    with pytest.raises(InternalError):
+        objects.load(["matmul.f32"])
+    assert no_build[-1] == ["matmul.f32"]
+
+
 def test_import_in_a_branch_or_function_counts():
     text = """
     def f():
