@@ -92,8 +92,11 @@ def _sampler_maker(
     reasoning = Reasoning("".join(sources), vocab)
 
     def make_sampler(request: CompletionRequest, prompt: Sequence[int]) -> Sampler:
+        chain = SamplerChain(request.params, vocab)
+        if request.trace:
+            chain.trace(request.n_probs)
         return ConstrainedSampler(
-            SamplerChain(request.params, vocab),
+            chain,
             make_matcher(request, vocab),
             reasoning.budget(request.reasoning_budget, prompt),
             grammar_first=request.grammar_first,

@@ -34,6 +34,11 @@ class ConstrainedSampler:
         """Return whether what the grammar asks for is complete and nothing may follow."""
         return self.matcher is not None and self.matcher.must_end
 
+    @property
+    def stages(self) -> Sequence[Any]:
+        """Return what each step of the chain did when it last chose; empty unless asked for."""
+        return self.chain.stages
+
     def apply(self, logits: Any) -> int:
         """Choose a token from one row of logits f32 [n_vocab], which is not changed.
 

@@ -5,6 +5,7 @@ The texts of all `TextDelta` of an answer, joined, are `Finished.text`.
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from engine import errors
 from engine.errors import EngineError
@@ -12,12 +13,17 @@ from engine.errors import EngineError
 
 @dataclass(frozen=True)
 class TokenProb:
-    """One token with its probability: its id, its bytes, ln(p), and the likeliest rivals."""
+    """One token with its probability: its id, its bytes, ln(p), and the likeliest rivals.
+
+    With `CompletionRequest.trace`, `stages` is what each sampler made of them, "logits" first:
+    `name`, `n_left` and `probs` (token id → probability, 0.0 where the token is cut).
+    """
 
     token: int
     piece: bytes
     logprob: float
     top: tuple["TokenProb", ...] = ()
+    stages: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)

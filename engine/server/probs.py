@@ -20,4 +20,6 @@ def token_probs(slot: Slot, token: int, row: Row, loaded: Loaded) -> tuple[Token
     pairs = zip(ranking.ids.tolist(), ranking.logprobs.tolist(), strict=True)
     piece = loaded.vocab.piece
     top = tuple(TokenProb(rival, piece(rival, special=True), ln_p) for rival, ln_p in pairs)
-    return (TokenProb(token, piece(token, special=True), float(ranking.logprob), top),)
+    stages = slot.sampler.stages if slot.request.trace else ()
+    own = piece(token, special=True)
+    return (TokenProb(token, own, float(ranking.logprob), top, tuple(stages)),)

@@ -11,6 +11,10 @@ class Sampler(Protocol):
     def must_end(self) -> bool:
         """Return whether nothing may follow any more: what was asked for is complete."""
 
+    @property
+    def stages(self) -> Sequence[Any]:
+        """Return what each step did when the last token was chosen; empty unless asked for."""
+
     def apply(self, logits: Any) -> int:
         """Choose a token from one row of logits."""
 

@@ -1,7 +1,10 @@
 """EngineClient on the starter model: the promises that the scripted models proved, for real."""
 
+import json
 import threading
+import time
 
+import numpy as np
 import pytest
 
 import engine
@@ -148,6 +151,74 @@ def test_probabilities_come_with_each_token(client):
         engine.CompletionRequest("One, two,", n_predict=1, n_probs=5, post_sampling_probs=True)
     ).result()
     assert 1 <= len(after.probs[0].top) <= 5
+
+
+def test_an_answer_is_held_to_a_schema(client):
+    schema = {
+        "type": "object",
+        "properties": {"name": {"type": "string", "maxLength": 20}, "age": {"type": "integer"}},
+        "required": ["name", "age"],
+        "additionalProperties": False,
+    }
+    question = [{"role": "user", "content": "Invent a person."}]
+    for seed in (1, 2):
+        request = engine.CompletionRequest(question, seed=seed, json_schema=schema, n_predict=60)
+        last = client.submit(request).result()
+        person = json.loads(last.text)
+        assert (set(person), last.stop_type) == ({"name", "age"}, "eos")
+    greedy = ask(client, "Yes or no?", regex="( maybe){3}").result()
+    assert (greedy.text, greedy.stop_type) == (" maybe maybe maybe", "eos")
+    failed = list(ask(client, "x", grammar='root ::= "a'))[-1]
+    assert (failed.kind, "line 1" in failed.message) == ("grammar", True)
+
+
+def test_decisions_are_what_the_model_would_say(client):
+    prompt = "The capital of France is the city of"
+    decision = client.decide(prompt, [" Paris", " London", " Berlin"])
+    assert decision.best == " Paris"
+    row = ask(client, prompt, n_predict=1, n_probs=400).result().probs[0]
+    by_piece = {rival.piece: rival.logprob for rival in row.top}
+    assert decision.logprobs[0] == pytest.approx(by_piece[b" Paris"], abs=1e-3)
+    again = client.decide(prompt, [" Paris", " Rome"])
+    assert again.timings.n_read == 0
+    scored = client.decide("Two plus two is ", range(1, 11))
+    assert 1 < scored.score < 10
+    assert scored.probabilities[3] > scored.probabilities[8]
+
+
+def test_embeddings_of_like_texts_are_alike(client):
+    cat, kitten, tax = client.embed(
+        ["A cat sleeps on the sofa.", "The cat is asleep on a couch.", "Taxes rise in April."]
+    )
+    assert cat.shape == (client.info.n_embd,)
+    assert np.linalg.norm(cat) == pytest.approx(1, abs=1e-5)
+    assert cat @ kitten > cat @ tax
+
+
+def test_a_kept_conversation_goes_on_after_a_restart_word_for_word(tmp_path):
+    model, path = models.smollm2(), tmp_path / "one.safetensors"
+    told = [{"role": "user", "content": "Tell me a story about a mill by the river."}]
+    with engine.EngineClient(model, n_slots=1, n_ctx=1024, snapshot_dir=tmp_path) as client:
+        first = ask(client, told, n_predict=40).result()
+        answer = {"role": "assistant", "content": first.text}
+        told += [answer, {"role": "user", "content": "Go on."}]
+        kept = client.keep(told[:2], path).result(60)
+        assert kept.n_tokens >= first.timings.n_prompt + 30
+        expected = ask(client, told, n_predict=30).result()
+    with engine.EngineClient(
+        model, n_slots=1, n_ctx=1024, snapshot_dir=tmp_path, sleep_idle_seconds=0.3
+    ) as client:
+        client.wait_until_ready()
+        assert client.known_prefix(told).where == "disk"
+        again = ask(client, told, n_predict=30).result()
+        assert again.text == expected.text
+        assert again.timings.n_cached >= kept.n_tokens
+        until = time.monotonic() + 60
+        while client.state != "asleep":
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        after_sleep = ask(client, told, n_predict=30).result()
+        assert (after_sleep.tokens, after_sleep.timings.n_read) == (again.tokens, 0)
 
 
 def test_a_file_that_cannot_run_is_refused_by_the_constructor(tmp_path):
