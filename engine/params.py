@@ -272,6 +272,7 @@ class CompletionRequest(_Options):
     n: int = _number(1, int, 1, 256)
     n_probs: int = _number(0, int, 0, MAX_INT)
     post_sampling_probs: bool = False
+    trace: bool = False  # with n_probs: what each sampler did to the likeliest tokens
     return_progress: bool = True
     grammar: str | None = None
     grammar_first: bool = False  # before the samplers, not where their choice does not fit

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from engine.sampling.samplers import SAMPLERS as SAMPLERS
     from engine.sampling.samplers import SAMPLING_SETTINGS as SAMPLING_SETTINGS
     from engine.sampling.samplers import sampler_order as sampler_order
+    from engine.sampling.trace import Stage as Stage
 
 _HOME = {
     "Candidates": "run",
@@ -29,6 +30,7 @@ _HOME = {
     "sampler_order": "samplers",
     "SAMPLERS": "samplers",
     "SAMPLING_SETTINGS": "samplers",
+    "Stage": "trace",
 }
 __all__ = list(_HOME)
 

@@ -12,6 +12,7 @@ from engine.sampling.history import History
 from engine.sampling.program import Program, State
 from engine.sampling.run import Candidates, Run
 from engine.sampling.texts import Vocabulary
+from engine.sampling.trace import Stage, Tracer
 
 MAX_REACH = 1 << 20  # the furthest a penalty looks back, in tokens
 LEAST_REACH = 8192  # so that a penalty widened while an answer runs finds what was said
@@ -32,6 +33,8 @@ class SamplerChain:
         self._history = History(LEAST_REACH)
         self._program = Program(params, vocab, self._state)
         self._run = self._make_run()
+        self._tracer: Tracer | None = None
+        self.stages: tuple[Stage, ...] = ()
 
     @property
     def seed(self) -> int:
@@ -47,7 +50,20 @@ class SamplerChain:
         block = self._run.block
         block[w.RECENT] = self._history.address_of_end
         block[w.N_RECENT] = min(len(self._history), self._run.n_recent)
-        return self._run.do(logits)
+        if self._tracer is None:
+            return self._run.do(logits)
+        before = self._state.copy()
+        token = self._run.do(logits)
+        self.stages = self._tracer.trace(self.params, before, self._run.block, logits)
+        return token
+
+    def trace(self, n_top: int) -> None:
+        """From now on leave in `stages` what each step did to the n_top likeliest tokens.
+
+        Costs about as much again as the chain for each of its steps; 0 switches it off.
+        """
+        self._tracer = Tracer(self._vocab, self._reach(), n_top) if n_top > 0 else None
+        self.stages = ()
 
     def accept(self, token: int) -> None:
         """Remember a token that was taken, of the prompt or of the answer."""
@@ -79,6 +95,7 @@ class SamplerChain:
         other._program = Program(self.params, self._vocab, other._state)
         other._run = other._make_run()
         other._run.block[w.TOKEN] = self._run.block[w.TOKEN]
+        other._tracer, other.stages = None, self.stages
         return other
 
     def update(self, **changes: Any) -> None:
