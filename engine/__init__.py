@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from engine.errors import TemplateError as TemplateError
     from engine.errors import UnsupportedModelError as UnsupportedModelError
     from engine.gguf.split import piece_paths as piece_paths
+    from engine.grammar.check import CONSTRAINT_KINDS as CONSTRAINT_KINDS
+    from engine.grammar.check import check_constraint as check_constraint
+    from engine.grammar.check import constraint_options as constraint_options
     from engine.params import CompletionRequest as CompletionRequest
     from engine.params import ContextParams as ContextParams
     from engine.params import SamplingParams as SamplingParams
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
     from engine.server.slot_files import SlotFile as SlotFile
 
 _HOME = {
+    "CONSTRAINT_KINDS": "engine.grammar.check",
     "CompletionHandle": "engine.client.handle",
     "CompletionRequest": "engine.params",
     "Context": "engine.runtime",
@@ -80,6 +84,8 @@ _HOME = {
     "Timings": "engine.server.events",
     "TokenProb": "engine.server.events",
     "UnsupportedModelError": "engine.errors",
+    "check_constraint": "engine.grammar.check",
+    "constraint_options": "engine.grammar.check",
     "cpu_level": "engine.client.machine",
     "piece_paths": "engine.gguf.split",
     "read_model_info": "engine.runtime",

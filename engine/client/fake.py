@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.client.fake_memory import PIECE, FakeMemory, Known, read_known, told, write_known
+from engine.client.fake_probs import fake_probs, fake_seed
 from engine.client.handle import CompletionHandle
 from engine.client.rerank import Ranked
 from engine.errors import EngineError, InternalError, RequestError
@@ -300,6 +301,7 @@ class _Answer:
         self.n_ctx, self.n_prompt, self.n_cached = client.n_ctx, client.n_prompt, client.n_cached
         self.n_read = 0
         self.text = ""
+        self.seed = fake_seed(request.params.seed, self.id_task)
         self.tokens: tuple[int, ...] = ()
         self.started, self.first_token, self.submitted = 0.0, 0.0, time.monotonic()
         self.read_ms = 0.0
@@ -343,7 +345,8 @@ class _Answer:
             return
         self.started = time.monotonic()
         yield from self._read(client.n_batch)
-        reply = client.reply(self.request) if callable(client.reply) else client.reply
+        seeded = self.request.replace(seed=self.seed)
+        reply = client.reply(seeded) if callable(client.reply) else client.reply
         for n, piece in enumerate(PIECE.findall(reply), start=1):
             if self.failure and n > self.failure[1]:
                 yield Failed(self.failure[0].kind, str(self.failure[0]), self.index)
@@ -351,7 +354,7 @@ class _Answer:
             self.first_token = self.first_token or time.monotonic()
             self.text += piece
             self.tokens += (len(piece),)
-            yield TextDelta(piece, (len(piece),), index=self.index)
+            yield TextDelta(piece, (len(piece),), fake_probs(self.request, piece), self.index)
             if n == self.request.n_predict:
                 yield self._finished("limit")
                 return
@@ -385,5 +388,6 @@ class _Answer:
             timings,
             tokens=self.tokens,
             id_slot=self.id_slot,
+            seed=self.seed,
             index=self.index,
         )
