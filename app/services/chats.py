@@ -7,8 +7,10 @@ from PySide6.QtCore import QObject, Signal
 
 from app.chats.conversation import Conversation, Message, title_of
 from app.chats.database import ChatDatabase
+from app.services.constraint import constraint_of
 from app.services.reasoning import split_reasoning
 from app.services.reply import Replies
+from app.services.token_log import is_end, joined
 
 
 class Chats(QObject):
@@ -93,6 +95,41 @@ class Chats(QObject):
         conversation = self.database.conversation(message.conversation_id)
         self._replies.resume(message, self._request(conversation, branch, goes_on=True))
 
+    def replay(self, message: Message) -> None:
+        """Write an answer again with the seed and values of its record, as another version.
+
+        Without changes on the way the text is the same.
+        """
+        branch = self.database.branch(message.conversation_id, message.parent_id)
+        conversation = self.database.conversation(message.conversation_id)
+        record = message.record
+        request = self._request(conversation, branch if message.parent_id else [])
+        known = {"prompt": request["prompt"], **record.get("limits", {})}
+        known["params"] = {**record.get("sampling", {}), "seed": record["seed"]}
+        self.database.update_conversation(conversation.id, leaf_id=message.parent_id)
+        self.branched.emit(conversation.id)
+        self._replies.answer(conversation.id, message.parent_id, known)
+
+    def go_on_from(self, message: Message, at: int, rival: Any) -> Message:
+        """Begin another version of an answer that differs in one token, and go on from there.
+
+        `at` is a place in what `Replies.tokens` knows of the answer, `rival` a candidate there.
+        """
+        log = self._replies.tokens
+        known = log.of(message.id)
+        if known is None:
+            raise LookupError(f"no tokens are known of message {message.id}")
+        ends = is_end(rival.piece)
+        text = known.text_until(at) if ends else known.before + joined([*known.tokens[:at], rival])
+        made = self.database.add_message(
+            message.conversation_id, message.parent_id, message.role, text
+        )
+        log.branch(message.id, at, rival, made.id)
+        self.branched.emit(message.conversation_id)
+        if not ends:
+            self.resume(made)
+        return made
+
     def branch_from(self, message: Message) -> None:
         """Show the conversation up to `message`; the next question starts another branch."""
         self.database.update_conversation(message.conversation_id, leaf_id=message.id)
@@ -168,6 +205,7 @@ class Chats(QObject):
             if text or message.role == "user":
                 messages.append({"role": message.role, "content": text})
         request: dict[str, Any] = {"prompt": messages, "params": params.get("sampling", {})}
+        request |= constraint_of(params)
         if params.get("n_predict"):
             request["n_predict"] = params["n_predict"]
         return request

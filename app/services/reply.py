@@ -11,6 +11,8 @@ from app.chats.database import ChatDatabase
 from app.errors import AppError
 from app.services.engine_service import EngineService, sentence
 from app.services.running import Reply
+from app.services.sampling import used
+from app.services.token_log import TokenLog
 from app.strings import tr
 
 FRAME_MS = 33
@@ -41,6 +43,7 @@ class Replies(QObject):
     def __init__(self, database: ChatDatabase, engine: EngineService) -> None:
         super().__init__()
         self.running: dict[int, Reply] = {}
+        self.tokens = TokenLog()
         self._database = database
         self._engine = engine
         self._timer = QTimer(self)
@@ -73,7 +76,10 @@ class Replies(QObject):
         self._start(running, dict(request))
 
     def _start(self, message: Message, request: dict[str, Any]) -> None:
-        reply = Reply(message, request)
+        options = self.tokens.options()
+        if options:
+            self.tokens.begin(message.id, message.text)
+        reply = Reply(message, request | options)
         self.running[message.conversation_id] = reply
         self._submit(reply)
         self._timer.start()
@@ -126,7 +132,7 @@ class Replies(QObject):
         reply = self.running.get(conversation_id)
         if reply is not None and reply.handle is not None:
             reply.handle.update(**values)
-            reply.changes.append({"at": reply.speed.n_tokens, "values": dict(values)})
+            reply.changes.append({"at": reply.n_arrived(), "values": dict(values)})
 
     def is_running(self, conversation_id: int) -> bool:
         """Tell whether an answer of this conversation runs or waits."""
@@ -173,6 +179,7 @@ class Replies(QObject):
             if isinstance(event, engine.TextDelta):
                 pieces.append(event.text)
                 n_tokens += len(event.tokens)
+                self.tokens.take(reply.message.id, event.probs)
             elif isinstance(event, engine.PromptProgress):
                 progress = event
             else:
@@ -221,8 +228,7 @@ class Replies(QObject):
 
     def _settle(self, reply: Reply, state: str, record: dict[str, Any]) -> None:
         """Store the last state of an answer, the record with all that made it."""
-        params = reply.request.get("params") or {}
-        record |= {"model": self._engine.name, "sampling": dict(params), "changes": reply.changes}
+        record |= {"model": self._engine.name, "changes": reply.changes} | used(reply.request)
         self.running.pop(reply.message.conversation_id, None)
         settled = reply.message
         try:

@@ -56,6 +56,11 @@ class Reply:
         if self._reasoning.has_thought and was_thinking:
             self.thought_s = max(self.thought_s, now - self._first_text_at)
 
+    def n_arrived(self) -> int:
+        """Return how many tokens the engine has sent, those not yet drained too."""
+        waiting = list(self.events)
+        return self.speed.n_tokens + sum(len(getattr(event, "tokens", ())) for event in waiting)
+
     def phase(self) -> str:
         """Return where it is: "waiting", "reading" or "writing"."""
         if self.speed.n_tokens:

@@ -57,6 +57,9 @@ ACTIONS: dict[str, Action] = {
     "message.branch": Action(
         "Branch", "Go on from this message in another direction", (), "Messages"
     ),
+    "message.replay": Action(
+        "Replay", "Write the answer again with its own seed and values", (), "Messages"
+    ),
     "message.details": Action("Info", "Show how the answer was made", (), "Messages"),
     "message.delete": Action("Delete", "Take this message out of the chat", (), "Messages"),
     "message.previous_version": Action(

@@ -37,6 +37,7 @@ class MessageActs(QObject):
             "message.edit": lambda: self._pane.begin_editing(message),
             "message.regenerate": lambda: self._when_idle(lambda: chats.regenerate(message)),
             "message.continue": lambda: self._when_idle(lambda: chats.resume(message)),
+            "message.replay": lambda: self._when_idle(lambda: self._replay(message)),
             "message.branch": lambda: self._branch_from(message),
             "message.details": lambda: self._show_details(message),
             "message.delete": lambda: self._delete(message),
@@ -86,6 +87,15 @@ class MessageActs(QObject):
     def _when_idle(self, act: Callable[[], Any]) -> None:
         if not self._pane.composer.blocked and not self._pane.is_running():
             act()
+
+    def _replay(self, message: Message) -> None:
+        if "seed" not in message.record:
+            self._pane.guard.say(tr("No seed is known of this answer."))
+            return
+        self._chats.replay(message)
+        if message.record.get("changes"):
+            words = tr("Values changed while the first one ran, so this one may differ.")
+            self._pane.guard.say(words)
 
     def _branch_from(self, message: Message) -> None:
         leaf, chat_id = self._pane.leaf_id, message.conversation_id

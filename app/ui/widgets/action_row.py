@@ -24,6 +24,7 @@ _ANSWER = (
     "message.continue",
     "message.branch",
     "message.details",
+    "message.replay",
     "message.delete",
 )
 
