@@ -3,15 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QVBoxLayout, QWidget
 
 from app.strings import tr
 from app.ui.bound import bound
 from app.ui.theme import theme
+from app.ui.widgets.chain_order import ChainOrder
 from app.ui.widgets.controls import button, label
 from app.ui.widgets.flow import FlowLayout
-from app.ui.widgets.sampler_card import SamplerCard
+from app.ui.widgets.sampler_card import OFF, SamplerCard
 
 
 class SamplingPanel(QWidget):
@@ -49,12 +50,17 @@ class SamplingPanel(QWidget):
             card.changed.connect(self._on_changed)
             card.use_changed.connect(self._show_unused)
             box.addWidget(card)
+        self.order = ChainOrder(self.cards, box, 1)
+        self.order.moved.connect(lambda names: self._take({"samplers": names}))
         self._add_unused(box)
         self.note = label(
             tr("Changes act on the next token, also while an answer runs."), "secondary"
         )
         self.note.setWordWrap(True)
         box.addWidget(self.note)
+        self.neutral = button(tr("Neutralize"), "preset", tr("Let no sampler have an effect"), self)
+        self.neutral.clicked.connect(self.neutralize)
+        box.addWidget(self.neutral, 0, Qt.AlignmentFlag.AlignLeft)
         box.addStretch(1)
 
     def _add_unused(self, box: QVBoxLayout) -> None:
@@ -106,6 +112,7 @@ class SamplingPanel(QWidget):
         for card in self.cards:
             defaults = {row.parameter.key: row.parameter.default for row in card.rows}
             card.show_values({**defaults, **self.values})
+        self.order.show(self.values.get("samplers"))
         for preset in self._presets:
             if preset.id in self.preset_buttons:
                 self.preset_buttons[preset.id].setChecked(self._is_in_force(preset))
@@ -117,14 +124,27 @@ class SamplingPanel(QWidget):
                 wanted = float(preset.sampling.get(key, default))
                 if abs(wanted - float(self.values.get(key, default))) > 1e-9:
                     return False
-        return True
+        order = preset.sampling.get("samplers", self.order.default)
+        return list(order) == self.order.names
 
     def _on_changed(self, key: str, value: Any) -> None:
         if value is None:
             value = self.defaults()[key]
-        self.values[key] = value
-        self.show_values(self.values)
-        self.changed.emit({key: value})
+        values = {key: value}
+        names = [name for name in self.order.names if name != "adaptive_p"]
+        if key == "adaptive_target":  # it acts only where it stands in the chain
+            values["samplers"] = [*names, "adaptive_p"] if value > 0 else names
+        self._take(values)
+
+    def _take(self, values: dict[str, Any]) -> None:
+        """Show what the person changed, and tell it."""
+        self.show_values({**self.values, **values})
+        self.changed.emit(values)
+
+    def neutralize(self) -> None:
+        """Give every stage the values that have no effect; the order stays."""
+        neutral = {**OFF, "temperature": 1.0, "dynatemp_range": 0.0}
+        self._take({key: neutral[key] for key in self.defaults() if key in neutral})
 
     def _open_mine(self) -> None:
         menu = QMenu(self)
@@ -140,9 +160,10 @@ class SamplingPanel(QWidget):
 
     def defaults(self) -> dict[str, Any]:
         """Return the default of every parameter on the cards."""
-        return {
+        numbers = {
             row.parameter.key: row.parameter.default for card in self.cards for row in card.rows
         }
+        return {**numbers, "samplers": list(self.order.default)}
 
     def _reset_all(self) -> None:
         defaults = self.defaults()
