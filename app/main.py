@@ -2,8 +2,8 @@
 
 Start: options → application and theme → folders, settings, lock → conversations (answers that a
 crash cut off are marked) → the window is shown → engine, models and panels follow in the
-background. End: answers are stopped and stored → scans and jobs end → the engine thread is joined
-→ the database is closed → the lock is given back.
+background. End: answers are stopped and stored → scans end → what the engine remembers is kept →
+the engine thread is joined → the database is closed → the lock is given back.
 """
 
 import argparse
@@ -99,6 +99,7 @@ def make_services(paths: Paths, make_client: Callable[..., Any] | None = None) -
     from app.services.everything import Services
     from app.services.jobs import Jobs
     from app.services.library import Library
+    from app.services.memories import Memories
     from app.services.reply import Replies
     from app.services.slots import Slots
     from app.settings import Settings
@@ -109,6 +110,8 @@ def make_services(paths: Paths, make_client: Callable[..., Any] | None = None) -
     jobs = Jobs()
     engine = EngineService(jobs, make_client)
     replies = Replies(database, engine)
+    chats = Chats(database, replies)
+    memories = Memories(jobs, engine, replies, chats, settings, paths.snapshots)
     return Services(
         paths=paths,
         settings=settings,
@@ -116,10 +119,11 @@ def make_services(paths: Paths, make_client: Callable[..., Any] | None = None) -
         jobs=jobs,
         engine=engine,
         replies=replies,
-        chats=Chats(database, replies),
+        chats=chats,
         library=Library(jobs, paths.models),
         presets=Presets(resources_folder() / "presets", paths.presets),
-        slots=Slots(jobs, engine, replies),
+        slots=Slots(jobs, engine, replies, memories),
+        memories=memories,
         n_interrupted=n_interrupted,
     )
 

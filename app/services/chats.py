@@ -22,11 +22,14 @@ class Chats(QObject):
         listed(): titles, order, pins or the trash changed.
         branched(int): another branch of this conversation is on show.
         added(int, Message): a message was stored at the end of the branch on show.
+        trashed(int), restored(int): a conversation went to the trash, or came back.
     """
 
     listed = Signal()
     branched = Signal(int)
     added = Signal(int, object)
+    trashed = Signal(int)
+    restored = Signal(int)
 
     def __init__(self, database: ChatDatabase, replies: Replies) -> None:
         super().__init__()
@@ -54,11 +57,13 @@ class Chats(QObject):
         """Move a conversation to the trash; an answer that runs is stopped."""
         self._replies.stop(conversation_id)
         self.database.trash(conversation_id)
+        self.trashed.emit(conversation_id)
         self.listed.emit()
 
     def restore(self, conversation_id: int) -> None:
         """Take a conversation out of the trash."""
         self.database.restore(conversation_id)
+        self.restored.emit(conversation_id)
         self.listed.emit()
 
     # ------------------------------------------------------------ messages
@@ -186,6 +191,13 @@ class Chats(QObject):
         conversation = self.database.conversation(conversation_id)
         branch = self.database.branch(conversation_id, parent_id) if parent_id else []
         self._replies.answer(conversation_id, parent_id, self._request(conversation, branch))
+
+    def prompt_of(self, message: Message) -> list[dict[str, str]]:
+        """Return the conversation up to a message as the next question will show it the model."""
+        conversation = self.database.conversation(message.conversation_id)
+        branch = self.database.branch(conversation.id, message.id)
+        prompt: list[dict[str, str]] = self._request(conversation, branch)["prompt"]
+        return prompt
 
     def _request(
         self, conversation: Conversation, branch: list[Message], goes_on: bool = False

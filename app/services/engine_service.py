@@ -1,5 +1,7 @@
 """Owns the one EngineClient: opens and closes models beside the window, reports in words."""
 
+import hashlib
+import os
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from app.strings import tr
 
 Client = Any
 MakeClient = Callable[..., Client]
+_SAMPLE = 64 * 1024  # bytes of both ends of a file that tell it from others
 # What the engine reports while it loads: in words, and its share of the whole, 0 to 1.
 STAGES = {
     "map": ("Opening the file", 0.0, 0.05),
@@ -45,6 +48,9 @@ class EngineService(QObject):
         refusal: the last model that could not take the place of the present one, or None.
         stage, done: how far a load is, in words and 0 to 1.
         n_ctx: tokens that one conversation may hold; 0 while no model says.
+        mark: what tells the model file that is ready from others; "" while none is.
+        standing: returns what every model is opened with, besides the options of `load`.
+        farewell: called with a client that will end; returns what is done on the pool before.
 
     Signals:
         changed(): state, path or error is another one.
@@ -76,6 +82,9 @@ class EngineService(QObject):
         self.stage = ""
         self.done = 0.0
         self.n_ctx = 0
+        self.mark = ""
+        self.standing: Callable[[], dict[str, Any]] = dict
+        self.farewell: Callable[[Client], Callable[[], None]] = lambda _: _nothing
         self._jobs = jobs
         self._check = check or (_check_header if make_client is None else None)
         self._make_client = make_client or _engine_client
@@ -107,16 +116,17 @@ class EngineService(QObject):
     def _begin(self, load_id: int, path: Path, options: dict[str, Any]) -> None:
         if load_id != self._load_id:
             return
-        previous, self.client = self.client, None
+        options = {**self.standing(), **options}
+        leave = self._leave()
         self.path, self.name = path, display_name(path)
         self.error = self.details = self.stage = ""
-        self.done, self.n_ctx = 0.0, 0
+        self.done, self.n_ctx, self.mark = 0.0, 0, ""
         self._steps.clear()
         self._set_state("loading")
         self._timer.start()
         self._jobs.run(
-            lambda: self._open(load_id, path, previous, options),
-            lambda client: self._on_ready(load_id, client),
+            lambda: self._open(load_id, path, leave, options),
+            lambda made: self._on_ready(load_id, *made),
             lambda error, trace: self._on_failed(load_id, error, trace),
         )
 
@@ -133,20 +143,33 @@ class EngineService(QObject):
     def unload(self) -> None:
         """Take the model out of memory, or end a load that runs."""
         self._load_id += 1
-        client, self.client = self.client, None
-        self.path, self.name, self.refusal, self.n_ctx = None, "", None, 0
+        leave = self._leave()
+        self.path, self.name, self.refusal = None, "", None
+        self.n_ctx, self.mark = 0, ""
         self._timer.stop()
         self._set_state("empty")
-        if client is not None:
-            self._jobs.run(client.close, lambda _: None)
+        self._jobs.run(leave, lambda _: None)
 
     def close(self) -> None:
         """End the engine thread and any load; called once, when the window is gone."""
         self._load_id += 1
         self._timer.stop()
-        self.client = None
+        self._leave()()
         for client in list(self._made):
             client.close()
+
+    def _leave(self) -> Callable[[], None]:
+        """Let the present client go; return what ends it, on any thread."""
+        client, self.client = self.client, None
+        if client is None:
+            return _nothing
+        keep = self.farewell(client) if self.state == "ready" else _nothing
+
+        def leave() -> None:
+            keep()
+            client.close()
+
+        return leave
 
     def is_available(self) -> bool:
         """Tell whether a request would be answered, now or after the load."""
@@ -160,21 +183,22 @@ class EngineService(QObject):
 
     # ------------------------------------------------------------ on the pool
 
-    def _open(self, load_id: int, path: Path, previous: Client, options: dict[str, Any]) -> Client:
-        if previous is not None:
-            previous.close()
+    def _open(
+        self, load_id: int, path: Path, leave: Callable[[], None], options: dict[str, Any]
+    ) -> tuple[Client, str]:
+        leave()
         if load_id != self._load_id:
-            return None
+            return None, ""
         client = self._make_client(path, progress=self._on_progress, **options)
         self._made = [*self._made[-3:], client]
         if load_id != self._load_id:
             client.close()
-            return None
+            return None, ""
         self._jobs.post(lambda: self._on_opened(load_id, client))
         while not client.wait_until_ready(0.2):
             if load_id != self._load_id:
-                return None
-        return client
+                return None, ""
+        return client, file_mark(path)
 
     def _on_progress(self, stage: str, done: float) -> None:
         """Called on the engine thread."""
@@ -198,10 +222,10 @@ class EngineService(QObject):
         self.client = client
         self.opened.emit()
 
-    def _on_ready(self, load_id: int, client: Client) -> None:
+    def _on_ready(self, load_id: int, client: Client, mark: str) -> None:
         if load_id == self._load_id and client is not None:
             self._timer.stop()
-            self.done = 1.0
+            self.done, self.mark = 1.0, mark
             slots = client.slots()
             self.n_ctx = slots[0].n_ctx if slots else 0
             self.name = display_name(self.path, getattr(client, "info", None))
@@ -232,6 +256,24 @@ def sentence(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return tr("There is not enough memory for this model; close programs or choose a smaller.")
     return tr("Something unexpected happened in the program ({kind}).", kind=type(error).__name__)
+
+
+def file_mark(path: Path) -> str:
+    """Return 16 hex digits that tell a model file from others, wherever it lies."""
+    mark = hashlib.sha256(path.name.encode("utf-8", "surrogatepass"))
+    try:
+        with open(path, "rb") as file:
+            head = file.read(_SAMPLE)
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _SAMPLE))
+            mark = hashlib.sha256(head + size.to_bytes(8, "little") + file.read(_SAMPLE))
+    except OSError:
+        pass  # the name has to do
+    return mark.hexdigest()[:16]
+
+
+def _nothing() -> None:
+    """Do nothing: there is no model to leave."""
 
 
 def _check_header(path: Path) -> Any:

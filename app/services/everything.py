@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from app.services.engine_service import EngineService
     from app.services.jobs import Jobs
     from app.services.library import Library
+    from app.services.memories import Memories
     from app.services.reply import Replies
     from app.services.slots import Slots
     from app.settings import Settings
@@ -35,12 +36,14 @@ class Services:
     library: Library
     presets: Presets
     slots: Slots
+    memories: Memories
     n_interrupted: int = 0
 
     def close(self) -> None:
-        """Stop answers, store them, end the engine and every thread, close the files."""
+        """Stop answers, store them and what the engine remembers of them, end every thread."""
         self.replies.stop_all()
         self.library.close()
         self.engine.close()
+        self.memories.finish()
         self.jobs.close()
         self.database.close()

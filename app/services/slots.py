@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.services.engine_service import EngineService, sentence
 from app.services.jobs import Jobs
+from app.services.memories import Memories
 from app.services.reply import Replies
 from app.strings import count, megabytes, tr
 
@@ -56,13 +57,17 @@ class Slots(QObject):
     done = Signal(str)
     failed = Signal(str)
 
-    def __init__(self, jobs: Jobs, engine: EngineService, replies: Replies) -> None:
+    def __init__(
+        self, jobs: Jobs, engine: EngineService, replies: Replies, memories: Memories
+    ) -> None:
         super().__init__()
         self._jobs = jobs
         self._engine = engine
         self._replies = replies
+        self._memories = memories
         self._owners: dict[int, int] = {}  # slot → conversation
         engine.changed.connect(self._on_engine_changed)
+        memories.changed.connect(self.changed)
         replies.busy_changed.connect(self._note_running)
         replies.settled.connect(self._on_settled)
 
@@ -82,8 +87,9 @@ class Slots(QObject):
         return None
 
     def saved_memory(self, conversation_id: int) -> SavedMemory | None:
-        """Return what is kept of a conversation on the disk, or None: no snapshots are made yet."""
-        return None
+        """Return what is kept of a conversation on the disk, or None; touches no disk."""
+        kept = self._memories.saved(conversation_id)
+        return SavedMemory(kept.n_tokens, kept.n_bytes) if kept is not None else None
 
     def lamps(self) -> Callable[[int], str]:
         """Return what tells the lamp of any conversation as of now; cheap for thousands of them."""

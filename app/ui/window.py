@@ -19,6 +19,7 @@ from PySide6.QtWidgets import QMainWindow, QMenu, QMessageBox, QVBoxLayout, QWid
 
 from app.services.everything import Services
 from app.services.machine import device_line
+from app.services.memories import BLINK_MS, LEAVE_S, saving_words
 from app.strings import tr
 from app.ui.actions import ACTIONS
 from app.ui.chat_control import ChatControl
@@ -64,6 +65,7 @@ class MainWindow(QMainWindow):
         self.setAcceptDrops(True)
         self.setMinimumSize(theme.px(560), theme.px(420))
         self._may_close = False
+        self._is_kept = False
         self.guard = Guard(self)
         self.sidebar = Sidebar(self)
         self.panes = Panes(lambda parent: ChatPane(services, self.guard, parent), self)
@@ -111,6 +113,7 @@ class MainWindow(QMainWindow):
         self.sidebar.menu_wanted.connect(self._open_menu)
         self.models.setting_changed.connect(self.change_setting)
         services.replies.trouble.connect(self.say)
+        services.memories.said.connect(self.say)
         services.jobs.failed.connect(lambda _: self.say(tr("Something unexpected happened.")))
         self._memory.timeout.connect(self.models.show_machine)
         theme.changed.connect(self.toast.place)
@@ -279,6 +282,8 @@ class MainWindow(QMainWindow):
             theme.animated = value
         elif key == "model_folders":
             self.models.rescan()
+        elif key in ("keep_memory", "memory_gb"):
+            self.services.memories.follow_settings()
         self.guard.attempt(settings.save)
 
     def open_settings(self) -> None:
@@ -369,12 +374,36 @@ class MainWindow(QMainWindow):
             event.ignore()
             self._ask_before_closing()
             return
+        self.services.replies.stop_all()
+        if not self._is_kept and self.services.memories.hurry():
+            event.ignore()
+            self._wait_for_memories()
+            return
         self._keep_state()
         self._memory.stop()
         self.slots.stop()
         self.models.starter.cancel()
         self.closed.emit()
         event.accept()
+
+    def _wait_for_memories(self) -> None:
+        """Close when what the engine remembers is on the disk, or after a few seconds."""
+        if not self.isEnabled():
+            return
+        self.setEnabled(False)
+        memories = self.services.memories
+        QTimer.singleShot(BLINK_MS, self, self._say_saving)
+        QTimer.singleShot(round(1000 * LEAVE_S), self, self._close_kept)
+        memories.idle.connect(self._close_kept)
+
+    def _say_saving(self) -> None:
+        if self.services.memories.n_unsaved() and not self._is_kept:
+            self.say(saving_words(self.services.memories.n_unsaved()))
+
+    def _close_kept(self) -> None:
+        if not self._is_kept:
+            self._is_kept = True
+            self.close()
 
     def _ask_before_closing(self) -> None:
         box = QMessageBox(self)

@@ -1,10 +1,12 @@
 """The real program, started as a person starts it: offscreen, on the starter model."""
 
+import json
 import os
 import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 from PySide6.QtGui import QImage
@@ -65,6 +67,32 @@ def test_a_prompt_is_answered_stored_and_shown(tmp_path):
     colours = {image.pixel(x, y) for x in range(0, image.width(), 3) for y in range(0, 600, 3)}
     assert image.width() >= 800
     assert len(colours) > 50
+
+
+def timings(folder):
+    """What each stored answer was measured to be, oldest first."""
+    database = sqlite3.connect(next(Path(folder).rglob("conversations.sqlite")))
+    with closing(database):
+        rows = database.execute("SELECT record FROM messages WHERE role = 'assistant' ORDER BY id")
+        return [json.loads(record)["timings"] for (record,) in rows]
+
+
+def test_after_a_restart_only_the_new_question_is_read(tmp_path):
+    home = tmp_path / "home"
+    story = "Summarize in one short sentence: " + "The lamp was lit and the ships came home. " * 40
+    for question in (story, "Thank you. And what came home?"):
+        picture = tmp_path / "window.png"
+        process = start(home, "--model", smollm2(), "--prompt", question, "--screenshot", picture)
+        _, complaints = process.communicate(timeout=240)
+        assert process.returncode == 0, complaints.decode()
+    (file,) = (home / "stored" / "snapshots").glob("chat-*.safetensors")
+    first, second = timings(home)
+    assert len(messages(home)) == 4  # one conversation
+    assert first["n_read"] > 300 and first["n_cached"] < 10
+    known = first["n_prompt"] + first["n_generated"]
+    assert second["n_cached"] >= known - 8 and second["n_read"] < 40
+    assert second["n_cached"] + second["n_read"] == second["n_prompt"]
+    assert file.stat().st_size > known * 20_000
 
 
 def test_a_killed_answer_is_kept_as_far_as_it_got(tmp_path):

@@ -64,7 +64,8 @@ class Clients:
 
     def __call__(self, path: Path, progress: Any = None, **options: Any) -> Any:
         self.asked.append({"path": path, **options})
-        client = engine.FakeClient(path, progress=progress, **self.options)
+        kept = {key: options[key] for key in ("snapshot_dir",) if key in options}
+        client = engine.FakeClient(path, progress=progress, **{**kept, **self.options})
         self.made.append(client)
         return client
 
