@@ -6,6 +6,8 @@ from typing import Any
 from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QInputDialog, QWidget
 
+from app.services.constraint import check
+from app.services.engine_service import sentence
 from app.services.everything import Services
 from app.services.sampling import sampler_rows
 from app.strings import tr
@@ -51,12 +53,26 @@ class SamplingControl(QObject):
         self.panel.changed.connect(lambda values: self._panes.current.change_sampling(values))
         self.panel.preset_chosen.connect(self._on_preset_chosen)
         self.panel.save_wanted.connect(self._ask_for_name)
+        self.panel.grammar.check_wanted.connect(self._check)
+        self.panel.grammar.chosen.connect(
+            lambda kept: self._panes.current.keep_params(constraint=kept)
+        )
         self.show_values()
         self._inspector.set_page("sampling", tr("Sampling"), self.panel)
 
     def show_values(self) -> None:
         """Show the values of the conversation in the current pane."""
-        self.panel.show_values(self._panes.current.params.get("sampling", {}))
+        params = self._panes.current.params
+        self.panel.show_values(params.get("sampling", {}))
+        self.panel.grammar.present(params.get("constraint", {}))
+
+    def _check(self, kind: str, text: str) -> None:
+        """Check a constraint beside the window: it may take a second."""
+        self._services.jobs.run(
+            lambda: check(kind, text),
+            lambda wrong: self.panel.grammar.tell(kind, text, wrong),
+            lambda error, _: self.panel.grammar.tell(kind, text, sentence(error)),
+        )
 
     def _on_theme_changed(self) -> None:
         if self._rows:

@@ -96,7 +96,7 @@ class ChatPane(QWidget):
         self.composer.draft_changed.connect(self._keep_draft)
         self.composer.recalled.connect(self.acts.edit_question)
         self.composer.system_wanted.connect(self.system.toggle)
-        self.system.changed.connect(self._keep_system)
+        self.system.changed.connect(lambda text: self.keep_params(system=text))
         self.banner.cancelled.connect(self._end_editing)
         self.header.renamed.connect(self._rename)
         self.header.model_wanted.connect(self.model_wanted)
@@ -291,8 +291,9 @@ class ChatPane(QWidget):
             self.guard.attempt(lambda: self.services.chats.change(self.conversation_id, draft=text))
             self.conversation = self.services.database.conversation(self.conversation_id)
 
-    def _keep_system(self, text: str) -> None:
-        self.params = {**self.params, "system": text}
+    def keep_params(self, **values: Any) -> None:
+        """Keep other values of this conversation than sampling ones, for its next answers."""
+        self.params = {**self.params, **values}
         if self.conversation is not None:
             self.guard.attempt(
                 lambda: self.services.chats.change(self.conversation_id, params=self.params)

@@ -12,6 +12,7 @@ from app.ui.theme import theme
 from app.ui.widgets.chain_order import ChainOrder
 from app.ui.widgets.controls import button, label
 from app.ui.widgets.flow import FlowLayout
+from app.ui.widgets.grammar_card import GrammarCard
 from app.ui.widgets.sampler_card import OFF, SamplerCard
 
 
@@ -61,6 +62,8 @@ class SamplingPanel(QWidget):
         self.neutral = button(tr("Neutralize"), "preset", tr("Let no sampler have an effect"), self)
         self.neutral.clicked.connect(self.neutralize)
         box.addWidget(self.neutral, 0, Qt.AlignmentFlag.AlignLeft)
+        self.grammar = GrammarCard(self)
+        box.addWidget(self.grammar)
         box.addStretch(1)
 
     def _add_unused(self, box: QVBoxLayout) -> None:
