@@ -14,6 +14,7 @@ from app.strings import tr
 from app.ui.guard import Guard
 from app.ui.panes import Panes
 from app.ui.theme import theme
+from app.ui.tokens_control import TokensControl
 from app.ui.widgets.inspector import Inspector
 from app.ui.widgets.sampling_panel import SamplingPanel
 
@@ -38,6 +39,7 @@ class SamplingControl(QObject):
         self._rows: Sequence[Any] = ()
         self.panel = SamplingPanel(())
         inspector.set_page("sampling", tr("Sampling"), self.panel)
+        self.tokens = TokensControl(services, inspector, panes, guard, window)
         panes.opened.connect(lambda _: self.show_values())
         theme.changed.connect(self._on_theme_changed)
 
