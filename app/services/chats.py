@@ -23,6 +23,7 @@ class Chats(QObject):
         branched(int): another branch of this conversation is on show.
         added(int, Message): a message was stored at the end of the branch on show.
         trashed(int), restored(int): a conversation went to the trash, or came back.
+        cut(int): messages of a conversation were taken away.
     """
 
     listed = Signal()
@@ -30,6 +31,7 @@ class Chats(QObject):
     added = Signal(int, object)
     trashed = Signal(int)
     restored = Signal(int)
+    cut = Signal(int)
 
     def __init__(self, database: ChatDatabase, replies: Replies) -> None:
         super().__init__()
@@ -158,6 +160,7 @@ class Chats(QObject):
         """Take a message and what follows it out of the conversation; `restore_message` undoes."""
         self._replies.stop(message.conversation_id)
         self.database.trash_message(message.id)
+        self.cut.emit(message.conversation_id)
         self.branched.emit(message.conversation_id)
 
     def restore_message(self, message: Message) -> None:

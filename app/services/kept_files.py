@@ -2,8 +2,9 @@
 
 import json
 import re
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from app.files import write_whole
 
 INDEX = "index.json"
+_OLD_S = 3600  # no file takes longer to write
 _NAME = re.compile(r"chat-(\d{1,18})-([0-9a-f]{16})\.safetensors")
 
 
@@ -41,11 +43,13 @@ def file_name(conversation_id: int, mark: str) -> str:
 
 
 class KeptFiles:
-    """The files of one folder. Asking touches no disk; only `load` and `save` do."""
+    """The files of one folder; only `load`, `sweep` and what `saving` returns touch the disk."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._kept: dict[int, dict[str, Kept]] = {}  # conversation → mark → file
+        self._lock = threading.Lock()
+        self._version = self._written = 0
 
     def __iter__(self) -> Iterator[Kept]:
         """Go through all files, the oldest first."""
@@ -126,10 +130,35 @@ class KeptFiles:
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             return {}  # tokens are not known then, the files are
 
-    def save(self) -> None:
-        """Write the index; raises StorageError."""
-        rows = [asdict(kept) for kept in self]
-        write_whole(self.folder / INDEX, json.dumps(rows).encode())
+    @property
+    def is_unsaved(self) -> bool:
+        """Tell whether an index that was to be written is not yet."""
+        return self._written < self._version
+
+    def saving(self) -> Callable[[], None]:
+        """Return what writes the index as it is now, on any thread; the newest index stays.
+
+        It raises StorageError.
+        """
+        self._version += 1
+        version, rows = self._version, [asdict(kept) for kept in self]
+
+        def write() -> None:
+            with self._lock:
+                if version > self._written:
+                    write_whole(self.folder / INDEX, json.dumps(rows).encode())
+                    self._written = version
+
+        return write
+
+    def sweep(self) -> None:
+        """Delete what a run that was killed left half written; any thread may."""
+        for path in self.folder.glob(".chat-*.part"):
+            try:
+                if time.time() - path.stat().st_mtime > _OLD_S:
+                    path.unlink()
+            except OSError:
+                continue  # it is in use, or gone already
 
 
 def _kept(row: dict[str, Any]) -> Kept:

@@ -5,8 +5,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, wait
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from app.errors import AppError
 from app.services.chats import Chats
 from app.services.engine_service import Client, EngineService, sentence
 from app.services.jobs import Jobs
+from app.services.keeping import Keeping, saving_words
 from app.services.kept_files import Kept, KeptFiles, file_name
 from app.services.reply import Replies
 from app.settings import Settings
@@ -29,18 +29,6 @@ LEAVE_S = 4.0  # that the end of a model may be held up by
 GB = 1_000_000_000
 _GUESS = 64 * 1024  # bytes of a token while no file of the model says
 _PACE = 100_000_000  # bytes per second while no file was written
-
-
-@dataclass
-class _Keeping:
-    """One conversation on its way to the disk."""
-
-    conversation_id: int
-    mark: str
-    n_tokens: int  # roughly
-    prompt: list[dict[str, str]]
-    path: Path
-    done: "Future[Any] | None" = None
 
 
 class Memories(QObject):
@@ -70,8 +58,8 @@ class Memories(QObject):
         self._jobs, self._engine, self._replies = jobs, engine, replies
         self._chats, self._settings = chats, settings
         self._due: dict[int, int] = {}  # conversation → the last message to be kept
-        self._open: _Keeping | None = None
-        self._left: deque[_Keeping] = deque()  # kept on the pool while a model ended
+        self._open: Keeping | None = None
+        self._left: deque[Keeping] = deque()  # kept on the pool while a model ended
         self._pace = float(_PACE)
         self._last_said = ""
         self._until = math.inf  # by the monotonic clock, when the program ends
@@ -83,6 +71,7 @@ class Memories(QObject):
         replies.settled.connect(self._on_settled)
         chats.trashed.connect(self.discard)
         chats.restored.connect(self._on_restored)
+        chats.cut.connect(self._on_cut)
         self._begin()
 
     def _timer(self, after_ms: int, call: Callable[[], None]) -> QTimer:
@@ -95,6 +84,7 @@ class Memories(QObject):
     def _begin(self) -> None:
         """Read the index and delete the files of conversations that are gone."""
         self.files.load()
+        self._jobs.run(self.files.sweep, lambda _: None)
         there = {conversation.id for conversation in self._chats.database.conversations()}
         for kept in list(self.files):
             if kept.conversation_id not in there or not self.is_on:
@@ -156,6 +146,11 @@ class Memories(QObject):
         self._quiet.stop()
         self._scan.stop()
         self._collect()
+        if self.files.is_unsaved:
+            try:
+                self.files.saving()()
+            except AppError:
+                return  # tokens are not known at the next start, the files are
 
     # ------------------------------------------------------------ keeping
 
@@ -172,20 +167,26 @@ class Memories(QObject):
             self._due[conversation_id] = leaf_id
             self._quiet.start()
 
+    def _on_cut(self, conversation_id: int) -> None:
+        """Leave nothing of a deleted message in a file; what is before it is kept again."""
+        if self.files.of_conversation(conversation_id) or conversation_id in self._due:
+            self.discard(conversation_id)
+            self._on_restored(conversation_id)
+
     def _next(self) -> None:
         """Hand the next conversation to the engine, one at a time."""
         while self._open is None and self._due:
             keeping = self._take()
             client = self._engine.client
-            if keeping is None or client is None or not self._has_time(keeping, self._until):
+            if keeping is None or client is None or not keeping.fits(self._until):
                 continue
             self._open = keeping
-            self._start(client, keeping).add_done_callback(lambda _: self._jobs.post(self._collect))
+            keeping.start(client).add_done_callback(lambda _: self._jobs.post(self._collect))
             self._collect_open()
         if not self.n_unsaved():
             self.idle.emit()
 
-    def _take(self) -> _Keeping | None:
+    def _take(self) -> Keeping | None:
         """Return the next conversation that can be kept, None for one that cannot."""
         conversation_id, message_id = self._due.popitem()
         mark = self._engine.mark
@@ -199,31 +200,26 @@ class Memories(QObject):
         timings = message.record.get("timings") or {}
         n_tokens = timings.get("n_prompt", 0) + timings.get("n_generated", 0)
         path = self.files.folder / file_name(conversation_id, mark)
-        return _Keeping(conversation_id, mark, n_tokens, prompt, path)
-
-    @staticmethod
-    def _start(client: Client, keeping: _Keeping) -> "Future[Any]":
-        try:
-            keeping.path.parent.mkdir(parents=True, exist_ok=True)
-            keeping.done = client.keep(keeping.prompt, keeping.path)
-        except Exception as error:  # whatever it is, it belongs to this conversation alone
-            keeping.done = Future()
-            keeping.done.set_exception(error)
-        return keeping.done
+        seconds = n_tokens * (self.files.bytes_per_token(mark) or _GUESS) / self._pace
+        return Keeping(conversation_id, mark, prompt, path, seconds)
 
     def _collect(self) -> None:
         """Note everything that has been written meanwhile, and go on."""
-        while self._left:
-            self._note(self._left.popleft())
+        for _ in range(len(self._left)):
+            keeping = self._left.popleft()
+            if keeping.is_done:
+                self._note(keeping)
+            else:
+                self._left.append(keeping)
         self._collect_open()
         self._next()
 
     def _collect_open(self) -> None:
-        if self._open is not None and self._open.done is not None and self._open.done.done():
+        if self._open is not None and self._open.is_done:
             keeping, self._open = self._open, None
             self._note(keeping)
 
-    def _note(self, keeping: _Keeping) -> None:
+    def _note(self, keeping: Keeping) -> None:
         """Put a written file into the index, and let the oldest go for it."""
         done = keeping.done
         if done is None or done.cancelled():
@@ -261,16 +257,16 @@ class Memories(QObject):
         def delete() -> None:
             if client is not None:
                 client.discard(path)
-            path.unlink(missing_ok=True)
+            else:
+                path.unlink(missing_ok=True)
 
         self._jobs.run(delete, lambda _: None, lambda error, _: self._say(sentence(error)))
 
     def _store(self) -> None:
-        """Write the index; without one, tokens are not known at the next start, that is all."""
-        try:
-            self.files.save()
-        except AppError as error:
-            self._say(str(error))
+        """Write the index beside the window."""
+        self._jobs.run(
+            self.files.saving(), lambda _: None, lambda error, _: self._say(sentence(error))
+        )
         self.changed.emit()
 
     def _say(self, words: str) -> None:
@@ -332,34 +328,18 @@ class Memories(QObject):
 
         def keep() -> None:
             until = min(self._until, time.monotonic() + LEAVE_S)
-            if opened is not None and opened.done is not None:
-                _wait(opened.done, until)
+            if opened is not None:
+                opened.wait(until)
             for keeping in rest:
-                if self._has_time(keeping, until):
-                    _wait(self._start(client, keeping), until)
+                if keeping.fits(until):
+                    keeping.start(client)
+                    keeping.wait(until)
                     self._left.append(keeping)
             is_over.set()
             self._jobs.post(self._collect)
 
         return keep
 
-    def _has_time(self, keeping: _Keeping, until: float) -> bool:
-        """Tell whether a conversation is written in time, to go by what was written before."""
-        per_token = self.files.bytes_per_token(keeping.mark) or _GUESS
-        return time.monotonic() + keeping.n_tokens * per_token / self._pace < until
-
     def _say_saving(self, n: int, is_over: threading.Event) -> None:
         if not is_over.is_set():
             self.said.emit(saving_words(n))
-
-
-def saving_words(n: int) -> str:
-    """Return what is said while conversations are being written."""
-    if n == 1:
-        return tr("Saving the memory of 1 chat…")
-    return tr("Saving the memory of {n} chats…", n=n)
-
-
-def _wait(done: "Future[Any]", until: float) -> None:
-    """Wait for a file, whatever becomes of it, until a time of the monotonic clock."""
-    wait([done], max(0.0, until - time.monotonic()))

@@ -18,8 +18,9 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QMainWindow, QMenu, QMessageBox, QVBoxLayout, QWidget
 
 from app.services.everything import Services
+from app.services.keeping import saving_words
 from app.services.machine import device_line
-from app.services.memories import BLINK_MS, LEAVE_S, saving_words
+from app.services.memories import BLINK_MS, LEAVE_S
 from app.strings import tr
 from app.ui.actions import ACTIONS
 from app.ui.chat_control import ChatControl

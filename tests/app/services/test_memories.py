@@ -1,5 +1,6 @@
 """Conversations kept on the disk: made after answers, found after a restart, gone with the chat."""
 
+import os
 import time
 from concurrent.futures import Future
 
@@ -7,8 +8,8 @@ import pytest
 
 from app.services import memories as room
 from app.services.engine_service import file_mark
+from app.services.keeping import saving_words
 from app.services.kept_files import INDEX, Kept, KeptFiles
-from app.services.memories import saving_words
 from tests.make import window as make
 
 MODEL = "fake.gguf"
@@ -112,6 +113,20 @@ def test_the_trash_takes_the_file_and_undo_brings_it_back(start):
         assert run.memories.saved(chat) is not None and len(run.files()) == 1
 
 
+def test_nothing_of_a_deleted_message_stays_in_the_file(start):
+    with start() as run:
+        chat = run.kept()
+        run.kept("Is it the ozone?", chat)
+        (name,) = run.files()
+        file = run.services.paths.snapshots / name
+        assert "ozone" in file.read_text()
+        _, answer, question, _ = run.services.database.branch(chat)
+        run.services.chats.trash_message(question)
+        run.qtbot.waitUntil(lambda: not file.exists())
+        run.memories.hurry()
+        assert "ozone" not in file.read_text() and "sky" in file.read_text()
+
+
 def test_a_chat_deleted_while_it_is_written_leaves_nothing(start, monkeypatch):
     with start() as run:
         chat = run.ask()
@@ -202,6 +217,37 @@ def test_the_end_waits_a_bounded_time_for_a_slow_disk(start, monkeypatch):
     assert time.monotonic() - began < 1.5
 
 
+def test_a_disk_that_never_answers_does_not_hold_the_end(start, monkeypatch):
+    monkeypatch.setattr(room, "LEAVE_S", 0.3)
+    with start() as run:
+        run.ask()
+        monkeypatch.setattr(run.clients.last, "keep", lambda *_: Future())
+        began = time.monotonic()
+    assert 0.2 < time.monotonic() - began < 1.5
+
+
+def test_what_a_killed_run_left_half_written_is_swept(start):
+    with start() as run:
+        folder = run.services.paths.snapshots
+        run.kept()
+        old, fresh = folder / ".chat-1-x.part", folder / ".chat-2-x.part"
+        for path in (old, fresh):
+            path.write_text("half")
+        os.utime(old, (1, 1))
+    with start(model="") as run:
+        run.qtbot.waitUntil(lambda: not old.exists())
+        assert fresh.exists()
+
+
+def test_the_newest_index_stays_whatever_the_order(tmp_path):
+    files = KeptFiles(tmp_path)
+    first = files.saving()
+    files.put(Kept(3, "a" * 16, 120, 5, 1.0))
+    files.saving()()
+    first()
+    assert "120" in (tmp_path / INDEX).read_text() and not files.is_unsaved
+
+
 def test_a_chat_too_large_for_the_time_left_is_not_begun(start, monkeypatch):
     with start() as run:
         run.ask()
@@ -215,7 +261,7 @@ def test_a_damaged_index_loses_no_file(tmp_path):
     kept = Kept(3, "a" * 16, 120, 5, 1.0)
     (tmp_path / kept.name).write_text("12345")
     files.put(kept)
-    files.save()
+    files.saving()()
     again = KeptFiles(tmp_path)
     again.load()
     assert again.find(3) == kept
