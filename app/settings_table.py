@@ -259,6 +259,7 @@ SETTINGS: tuple[Setting, ...] = (
         step=32,
     ),
     Setting("preset", str, "balanced"),
+    Setting("model_presets", str, ""),
     Setting("last_model", str, ""),
     Setting("last_conversation", int, 0),
     Setting("last_folder", str, ""),

@@ -175,6 +175,10 @@ class EngineService(QObject):
         """Tell whether a request would be answered, now or after the load."""
         return self.state in ("loading", "ready")
 
+    def file_name(self) -> str:
+        """Return the name of the file that is open or was asked for, "" without one."""
+        return self.path.name if self.path is not None else ""
+
     def n_tokens(self, text: str) -> int | None:
         """Return how many tokens a text has, or None while no model can say."""
         if self.state != "ready" or not text:

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 from app.chats.conversation import Conversation, Message
 from app.services.everything import Services
 from app.services.figures import speed, summary
+from app.services.preset_levels import PresetLevels
 from app.strings import count, tr
 from app.ui.guard import Guard
 from app.ui.message_acts import MessageActs
@@ -153,8 +154,8 @@ class ChatPane(QWidget):
         self.opened.emit(self.conversation_id)
 
     def _fresh_params(self) -> dict[str, Any]:
-        preset = self.services.presets.find(self.services.settings["preset"])
-        return {"sampling": dict(preset.sampling) if preset else {}}
+        levels = PresetLevels(self.services.settings, self.services.presets)
+        return {"sampling": levels.fresh(self.services.engine.file_name())}
 
     def _go_to_branch_of(self, message_id: int) -> None:
         database = self.services.database

@@ -38,6 +38,7 @@ class GrammarCard(QFrame):
         self.setObjectName("card")
         self.kind = Choice(self)
         self.kind.setAccessibleName(tr("What the answer must be"))
+        self.kind.view().setAccessibleName(tr("Kinds of answers"))
         for key, words in KINDS:
             self.kind.addItem(tr(words), key)
         self.edit = QPlainTextEdit(self)

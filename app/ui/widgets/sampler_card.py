@@ -172,6 +172,8 @@ class SamplerCard(QFrame):
         self._shows_more = False
         self.rows = [self._row(parameter, i) for i, parameter in enumerate(sampler.parameters)]
         self.title = label(self.title_text, "subheading", self)
+        self.source = label("", "secondary", self)
+        self.source.setAccessibleName(tr("Where the value comes from"))
         self.help = label(tr(sampler.help), "secondary", self)
         self.help.setWordWrap(True)
         tip = tr("Switch {name} off", name=self.title_text)
@@ -198,6 +200,8 @@ class SamplerCard(QFrame):
         head = QHBoxLayout()
         head.setSpacing(theme.px(8))
         head.addWidget(self.title)
+        head.addSpacing(theme.px(10))
+        head.addWidget(self.source)
         head.addStretch(1)
         head.addWidget(self.off)
         head.addWidget(self.rows[0].box)
@@ -234,6 +238,17 @@ class SamplerCard(QFrame):
         for row in self.rows:
             row.set_value(values[row.parameter.key])
         self._refresh()
+
+    def show_sources(self, sources: Mapping[str, str]) -> None:
+        """Say where each value comes from: the first one on the card, all in their tooltips."""
+        for row in self.rows:
+            words = sources.get(row.parameter.key, "")
+            told = tr("From: {source}", source=words) if words else ""
+            tip = "\n".join(part for part in (tr(row.parameter.help), told) if part)
+            row.box.setToolTip(tip)
+            row.slider.setToolTip(tip)
+            row.slider.setAccessibleDescription(f"{row.box.text()}. {tip}")
+        self.source.setText(sources.get(self.rows[0].parameter.key, "") if self.rows else "")
 
     def is_off(self) -> bool:
         """Tell whether this stage has no effect now."""

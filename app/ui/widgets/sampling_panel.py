@@ -1,6 +1,6 @@
 """The Sampling tab: presets above, one card per stage of the chain below."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
@@ -26,11 +26,14 @@ class SamplingPanel(QWidget):
         changed(dict): values the person moved, to act on the next token.
         preset_chosen(object): all values of a preset should hold.
         save_wanted(): the present values should become a preset.
+        level_chosen(str, str): new chats, "everywhere" or with this "model", begin with the
+            preset of that id; "" is none.
     """
 
     changed = Signal(dict)
     preset_chosen = Signal(object)
     save_wanted = Signal()
+    level_chosen = Signal(str, str)
 
     def __init__(self, samplers: Sequence[Any], parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -38,6 +41,8 @@ class SamplingPanel(QWidget):
         self.cards = [SamplerCard(sampler, self) for sampler in samplers]
         self.values: dict[str, Any] = {}
         self._presets: Sequence[Any] = ()
+        self._levels: Mapping[str, str] = {}
+        self._source: Callable[[str, Any, Any], str] | None = None
         self.preset_buttons: dict[str, QPushButton] = {}
         self.mine = button(tr("Mine ▾"), "preset", tr("My presets"), self)
         self.mine.clicked.connect(self._open_mine)
@@ -115,10 +120,36 @@ class SamplingPanel(QWidget):
         for card in self.cards:
             defaults = {row.parameter.key: row.parameter.default for row in card.rows}
             card.show_values({**defaults, **self.values})
+            card.show_sources(self._sources(defaults))
         self.order.show(self.values.get("samplers"))
         for preset in self._presets:
             if preset.id in self.preset_buttons:
                 self.preset_buttons[preset.id].setChecked(self._is_in_force(preset))
+
+    def set_levels(
+        self, levels: Mapping[str, str], source: Callable[[str, Any, Any], str] | None = None
+    ) -> None:
+        """Know the preset of each level (id, "" for none), and ask `source` where a value is from.
+
+        `source(key, value, default)` returns a word or two.
+        """
+        self._levels, self._source = levels, source
+
+    def _sources(self, defaults: Mapping[str, Any]) -> dict[str, str]:
+        if self._source is None:
+            return {}
+        shown = {key: self.values.get(key, default) for key, default in defaults.items()}
+        return {key: self._source(key, shown[key], defaults[key]) for key in defaults}
+
+    def level_menu(self, level: str, title: str, parent: QMenu) -> QMenu:
+        """Return a menu of all presets for a level, the present one marked."""
+        menu = parent.addMenu(title)
+        none = tr("No preset") if level == "everywhere" else tr("As everywhere")
+        for preset_id, name in [("", none), *((p.id, tr(p.name)) for p in self._presets)]:
+            action = menu.addAction(name, bound(self.level_chosen.emit, level, preset_id))
+            action.setCheckable(True)
+            action.setChecked(self._levels.get(level, "") == preset_id)
+        return menu
 
     def _is_in_force(self, preset: Any) -> bool:
         for card in self.cards:
@@ -158,6 +189,9 @@ class SamplingPanel(QWidget):
             menu.addSeparator()
         menu.addAction(tr("Save the present values…"), self.save_wanted.emit)
         menu.addAction(tr("Back to the defaults"), self._reset_all)
+        menu.addSeparator()
+        self.level_menu("everywhere", tr("New chats begin with"), menu)
+        self.level_menu("model", tr("New chats with this model begin with"), menu)
         menu.aboutToHide.connect(menu.deleteLater)
         menu.popup(self.mine.mapToGlobal(self.mine.rect().bottomLeft()))
 
