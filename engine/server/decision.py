@@ -49,7 +49,7 @@ class Options:
     @classmethod
     def read(cls, texts: Iterable[Any], tokenize: Callable[[str], Sequence[int]]) -> "Options":
         """Return options given as texts or numbers; raises RequestError for what none can be."""
-        read = tuple(str(text).strip("\n") for text in texts)
+        read = tuple(str(text) for text in texts)
         ids = tuple(tuple(tokenize(text)) for text in read)
         if len(read) < 2 or not all(ids) or len(set(ids)) < len(ids):
             raise RequestError("A decision needs at least two options, none empty, none twice.")

@@ -94,7 +94,7 @@ class Keeper:
         return self._files.write(write)
 
     def _copy(self, file: OnDisk, path: Path, n_known: int) -> "Future[SlotFile]":
-        started_at, tokens = time.monotonic(), self._known.tokens_of(file)
+        started_at = time.monotonic()
 
         def copy() -> SlotFile:
             if path.absolute() != file.path:
@@ -108,7 +108,7 @@ class Keeper:
                         f"The memory of the conversation could not be stored in {path.name} "
                         f"({error.strerror or error}): make room or choose another folder."
                     ) from error
-                self._known.add_file(path, tokens)
+                self._known.add_file(path, self._context.peek_saved(path))
             return SlotFile(-1, str(path), n_known, (time.monotonic() - started_at) * 1000)
 
         return self._files.write(copy)

@@ -98,11 +98,6 @@ class KnownPlaces:
             for place, n in self.matches(tokens, left_out)
         )
 
-    def tokens_of(self, place: Place) -> list[int]:
-        """Return the tokens that a place knows."""
-        with self._lock:
-            return self._tree.tokens(place)
-
     def in_memory(self) -> list[tuple[Slot | Parked, list[int]]]:
         """Return what only memory knows, the most recently used first."""
         with self._lock:

@@ -149,7 +149,11 @@ class PromptCache:
                     raise
 
     def _settle(self, slot: Slot, place: Place, n_past: int) -> int:
-        """Cut the slot's sequence behind what it shares with its prompt; return how much."""
+        """Cut the slot's sequence behind what it shares with its prompt; return how much.
+
+        A file may have been written anew since it was chosen, so what came is compared again.
+        """
+        n_past = min(n_past, common_prefix(slot.tokens, slot.prompt))
         if slot.request.cache_prompt and slot.request.n_cache_reuse:
             n_past = move_pieces(slot, n_past, self._memory)
         elif place is slot:

@@ -62,9 +62,9 @@ class ListMemory:
         assert sorted(cells) == list(range(len(cells))), f"sequence {seq} has a gap"
         return [cells[pos] for pos in range(len(cells))]
 
-    def n_used(self):
+    def n_used(self, *, counts_held=True):
         lists = [self.tokens(seq) for seq in self.sequences]
-        lists += [snapshot.tokens for snapshot in self.snapshots]
+        lists += [snapshot.tokens for snapshot in self.snapshots] if counts_held else []
         return len({tuple(tokens[: i + 1]) for tokens in lists for i in range(len(tokens))})
 
     def seq_rm(self, seq, p0, p1):
@@ -93,11 +93,7 @@ class ListMemory:
 
     def stats(self):
         """Bytes as cells that only snapshots hold."""
-        n_used = self.n_used()
-        held, self.snapshots = self.snapshots, []
-        n_live = self.n_used()
-        self.snapshots = held
-        return {"bytes_kept": n_used - n_live}
+        return {"bytes_kept": self.n_used() - self.n_used(counts_held=False)}
 
     def check_integrity(self):
         for seq in self.sequences:

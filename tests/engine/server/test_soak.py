@@ -1,7 +1,10 @@
-"""Hundreds of random requests, cancelled, changed, failing: each ends once, and none lies."""
+"""Thousands of random tasks, cancelled, changed, failing: each ends once, none lies, none leaks."""
 
 import codecs
+import os
 import random
+import threading
+import time
 from functools import cache
 
 import numpy as np
@@ -9,20 +12,29 @@ import pytest
 
 import engine
 from engine.client.client import EngineClient
-from engine.errors import ContextFullError, InternalError, MachineError
+from engine.errors import ContextFullError, InternalError, MachineError, StateFileError
+from engine.server.loop import Keeping
 from tests.fakes.model import BOS, EOS, N_VOCAB, ScriptedContext, loaded
 from tests.fakes.paged import PagedContext
 
 ALPHABET = [*b"ab c\n", *"é漢".encode(), EOS]
+N_SLOTS = 3
+FORKS = (3, 4)
+N_CTX = 96  # tokens of one conversation
+N_ROUNDS = int(os.environ.get("INGLENOOK_SOAK_ROUNDS", "110"))
 
 EXPECTED_FAILURES = (
     "broken",
-    "no",
-    "The engine made a mistake (ValueError: broken).",
+    "this machine has none",
+    "The engine made a mistake (ValueError: odd).",
     "There is no free cell in memory.",
     "The context is full",
+    "All 256 cells",
+    "more tokens do not fit",
     "full for once",
+    "The prompt has",
 )
+EXPECTED_ERRORS = (*EXPECTED_FAILURES, "does not fit", "unreadable", "disk full", "No such file")
 
 
 @cache
@@ -41,32 +53,181 @@ def greedy(prompt, n):
     return said
 
 
-def random_request(rng, texts):
-    prompt = [BOS, *rng.choice(texts)[: rng.randint(1, 60)]]
-    options = {"n_predict": rng.choice([0, 1, 3, 8, 20]), "n": rng.choice([1, 1, 1, 2])}
-    if rng.random() < 0.3:
-        options["stop"] = rng.sample(["a", "b c", "é", "\n", "ab"], 2)
-    if rng.random() < 0.2:
-        options["id_slot"] = rng.randrange(3)
-    if rng.random() < 0.2:
-        options["cache_prompt"] = False
-    if rng.random() < 0.2:
-        options["n_cache_reuse"] = 3
-    return engine.CompletionRequest(prompt, temperature=0, **options)
+class Harm:
+    """Failures of a machine that is having a bad day, drawn from a generator of its own."""
 
+    def __init__(self, seed):
+        self.rng = random.Random(seed)
+        self.is_on = True
+        self.slots = lambda: ()
 
-def inject_failures(context, rng):
-    def maybe_fail(tokens, seq_ids):
-        draw = rng.random()
-        if draw < 0.02:
-            raise rng.choice([InternalError("broken"), ValueError("broken"), MachineError("no")])
-        if draw < 0.06 and len(tokens) > 1:
+    def strikes(self, chance):
+        return self.is_on and self.rng.random() < chance
+
+    def do(self, context):
+        """Let a context fail now and then in everything that it does."""
+        self.context, context.before_decode = context, self._before_decode
+        for name, chance, error in (
+            ("snapshot_sequence", 0.03, MachineError("this machine has none")),
+            ("read_saved", 0.1, StateFileError("unreadable")),
+            ("restore_saved", 0.1, StateFileError("The saved memory does not fit.")),
+            ("peek_saved", 0.1, StateFileError("unreadable")),
+        ):
+            setattr(context, name, self._failing(getattr(context, name), chance, error))
+        snapshot_of = context.snapshot_sequence
+
+        def snapshot(seq_id):
+            held = snapshot_of(seq_id)
+            held.write = self._failing(held.write, 0.1, MachineError("disk full"))
+            return held
+
+        context.snapshot_sequence = snapshot
+
+    def _failing(self, act, chance, error):
+        def maybe(*given):
+            if self.strikes(chance):
+                raise error
+            return act(*given)
+
+        return maybe
+
+    def _before_decode(self, tokens, seq_ids):
+        for slot in self.slots():
+            held = self.context.memory.tokens(slot.id)
+            assert slot.tokens == held, f"slot {slot.id} believes in {slot.tokens}, not {held}"
+        if self.strikes(0.015):
+            raise self.rng.choice(
+                [InternalError("broken"), ValueError("odd"), MachineError("this machine has none")]
+            )
+        if len(tokens) > 1 and self.strikes(0.04):
             raise ContextFullError("full for once")
 
-    context.before_decode = maybe_fail
+
+class Soak:
+    """One client over one kind of memory, and everything that is asked of it."""
+
+    def __init__(self, seed, make_context, folder, sleeps, shifts):
+        self.rng = random.Random(seed)
+        self.harm = Harm(seed + 100)
+        self.contexts = []
+        self.shifts = shifts
+        self.make_context = make_context
+        self.folder = folder
+        texts = [bytes(self.rng.choices(ALPHABET[:-1], k=60)) for _ in range(4)]
+        self.texts = [*texts, texts[0][:30] + texts[1][:30], texts[0][:45] + texts[2][:15]]
+        self.asked, self.kept = [], []
+        keeping = Keeping(1 << 14, folder / "cache", 100_000, 0.004 if sleeps else -1)
+        self.client = EngineClient.over(self.load, N_SLOTS, keeping=keeping)
+        self.harm.slots = lambda: self.client._loop._slots
+
+    def load(self, progress):
+        context = self.make_context(lambda tokens: logits_of(tuple(tokens)))
+        self.harm.do(context)
+        self.contexts.append(context)
+        model = loaded(None, n_ctx=N_CTX, n_batch=24, context=context, forks=FORKS)
+        model.shifts_context = self.shifts
+        return model
+
+    def run(self, n_rounds):
+        acts = [
+            *[self.submit] * 12,
+            *[self.cancel, self.change] * 2,
+            *[self.wait, self.keep, self.decide, self.embed],
+            *[self.save, self.restore, self.erase, self.look, self.rest],
+        ]
+        for _ in range(n_rounds):
+            try:
+                self.rng.choice(acts)()
+            except engine.EngineError as error:
+                assert any(words in str(error) for words in EXPECTED_ERRORS), repr(error)
+
+    def path(self):
+        return self.folder / "cache" / f"{self.rng.randrange(5)}.safetensors"
+
+    def prompt(self):
+        return [BOS, *self.rng.choice(self.texts)[: self.rng.randint(1, 60)]]
+
+    def submit(self):
+        rng = self.rng
+        options = {"n_predict": rng.choice([0, 1, 3, 8, 20]), "n": rng.choice([1, 1, 1, 2])}
+        if rng.random() < 0.3:
+            options["stop"] = rng.sample(["a", "b c", "é", "\n", "ab"], 2)
+        if rng.random() < 0.2:
+            options["id_slot"] = rng.randrange(N_SLOTS)
+        if rng.random() < 0.2:
+            options["cache_prompt"] = False
+        if rng.random() < 0.2:
+            options["n_cache_reuse"] = 3
+        request = engine.CompletionRequest(self.prompt(), temperature=0, **options)
+        self.asked.append((request, self.client.submit(request)))
+
+    def cancel(self):
+        if self.asked:
+            self.rng.choice(self.asked)[1].cancel()
+
+    def change(self):
+        if self.asked:
+            self.rng.choice(self.asked)[1].update(n_predict=self.rng.randint(1, 9))
+
+    def wait(self):
+        if self.asked:
+            self.rng.choice(self.asked)[1].wait(10)
+
+    def keep(self):
+        self.kept.append(self.client.keep(self.prompt(), self.path()))
+
+    def decide(self):
+        prompt, options = self.prompt(), ["a", "b c", "ab", "\n"]
+        decision = self.client.decide(prompt, options)
+        rows = logits_of(tuple(prompt)).astype(np.float64)
+        expected = rows[10] - np.log(np.exp(rows).sum())
+        assert decision.logprobs[3] == pytest.approx(expected, abs=1e-3)
+
+    def embed(self):
+        assert len(self.client.embed([self.prompt() for _ in range(3)])) == 3
+
+    def save(self):
+        self.client.save_slot(self.rng.randrange(N_SLOTS), self.path())
+
+    def restore(self):
+        self.client.restore_slot(self.rng.randrange(N_SLOTS), self.path())
+
+    def erase(self):
+        self.client.erase_slot(self.rng.randrange(N_SLOTS))
+
+    def look(self):
+        known = self.client.known_prefix(self.prompt())
+        assert 0 <= known.n_tokens <= known.n_prompt
+        assert all(slot.n_tokens <= N_CTX for slot in self.client.slots())
+        assert self.client.metrics().requests_processing <= N_SLOTS
+
+    def rest(self):
+        for _, handle in self.asked:
+            handle.wait(10)
+        time.sleep(0.01)
+
+    def check(self):
+        """Hold everything that was answered against the model, and memory against its books."""
+        for request, handle in self.asked:
+            check_answers(request, list(handle), self.shifts)
+        self.harm.is_on = False
+        for done in self.kept:
+            if (error := done.exception(10)) is not None:
+                assert any(words in str(error) for words in EXPECTED_ERRORS), repr(error)
+        last = self.client.submit(engine.CompletionRequest([BOS, *b"ab"], n_predict=1)).result()
+        assert len(last.tokens) == 1
+        metrics = self.client.metrics()
+        assert (metrics.requests_processing, metrics.requests_deferred) == (0, 0)
+        self.client.close()
+        for context in self.contexts:
+            memory = context.memory
+            memory.check_integrity()
+            assert not memory.snapshots
+            assert [memory.tokens(fork) for fork in FORKS] == [[], []]
+            assert memory.stats()["bytes_kept"] == 0
 
 
-def check(request, events):
+def check_answers(request, events, shifts):
     """Every answer ends once; its stream is its text; its tokens are what the model says."""
     for index in range(request.n):
         mine = [event for event in events if event.index == index]
@@ -74,13 +235,14 @@ def check(request, events):
         assert len(finals) == 1
         assert mine[-1] is finals[0]
         said = [token for e in mine if isinstance(e, engine.TextDelta) for token in e.tokens]
-        assert said == greedy(request.prompt, len(said))
-        if isinstance(finals[0], engine.Failed):
-            continue
+        if not shifts or len(request.prompt) + len(said) < N_CTX:
+            assert said == greedy(request.prompt, len(said))
         last = finals[0]
+        if isinstance(last, engine.Failed):
+            assert any(words in last.message for words in EXPECTED_FAILURES), last
+            continue
         text = "".join(e.text for e in mine if isinstance(e, engine.TextDelta))
-        assert text == last.text
-        assert list(last.tokens) == said
+        assert (text, list(last.tokens)) == (last.text, said)
         assert last.timings.n_prompt == last.timings.n_cached + last.timings.n_read
         whole = codecs.getincrementaldecoder("utf-8")("replace").decode(
             bytes(token for token in said if token < 256)
@@ -91,45 +253,35 @@ def check(request, events):
             assert said[-1] == EOS
         elif last.stop_type == "word":
             assert whole.startswith(text + last.stop_word)
-        elif last.stop_type == "limit" and not last.truncated:
-            assert len(said) == request.n_predict
 
 
-def paged(logits, n_ctx):
-    return PagedContext(logits, n_ctx, 3)
+def listed(logits):
+    return ScriptedContext(logits, 260)
 
 
-def listed(logits, n_ctx):
-    return ScriptedContext(logits, n_ctx)
+def paged(logits):
+    return PagedContext(logits, 256, 5, snapshot_bytes=1 << 14)
 
 
-@pytest.mark.parametrize("make_context", [listed, paged])
-@pytest.mark.parametrize("seed", range(4))
-def test_whatever_happens_every_request_ends_once_and_right(seed, make_context):
-    rng = random.Random(seed)
-    context = make_context(lambda tokens: logits_of(tuple(tokens)), 150)
-    model = loaded(None, n_ctx=90, n_batch=24, context=context)
-    inject_failures(context, random.Random(seed + 100))
-    texts = [bytes(rng.choices(ALPHABET[:-1], k=60)) for _ in range(3)]
-    texts.append(texts[0][:30] + texts[1][:30])
-    asked = []
-    with EngineClient.over(lambda progress: model, 3) as client:
-        for _ in range(60):
-            request = random_request(rng, texts)
-            handle = client.submit(request)
-            asked.append((request, handle))
-            if rng.random() < 0.2:
-                rng.choice(asked)[1].cancel()
-            if rng.random() < 0.1:
-                client.erase_slot(rng.randrange(3))
-            if rng.random() < 0.3:
-                rng.choice(asked)[1].wait(10)
-        for request, handle in asked:
-            check(request, list(handle))
-        assert client.metrics().requests_processing == 0
-        assert client.metrics().requests_deferred == 0
-        for slot in client._loop._session.scheduler.slots:
-            assert slot.is_idle
-            assert slot.tokens == context.memory.tokens(slot.id)
-    if make_context is paged:
-        context.memory.check_integrity()
+def windowed(logits):
+    return PagedContext(logits, 256, 5, window=32, snapshot_bytes=1 << 14)
+
+
+@pytest.mark.parametrize("make_context", [listed, paged, windowed])
+@pytest.mark.parametrize(
+    ("seed", "sleeps", "shifts"),
+    [(0, False, False), (1, True, False), (2, False, True), (3, True, True), (4, False, False)],
+)
+def test_whatever_happens_every_task_ends_once_and_right(
+    seed, sleeps, shifts, make_context, tmp_path
+):
+    threads = set(threading.enumerate())
+    soak = Soak(seed, make_context, tmp_path, sleeps, shifts)
+    try:
+        soak.run(N_ROUNDS)
+        soak.check()
+    finally:
+        soak.client.close()
+    assert set(threading.enumerate()) <= threads
+    if sleeps:
+        assert len(soak.contexts) > 1
