@@ -65,6 +65,14 @@ def speed(tokens_per_second: float) -> str:
     return f"{tokens_per_second:.0f}" if tokens_per_second >= 100 else f"{tokens_per_second:.1f}"
 
 
+def one_line(value: Any, longest: int = 60) -> str:
+    """Return a value of a setting on one line: lists with commas, long texts cut."""
+    if isinstance(value, list | tuple):
+        value = ", ".join(repr(x) if str(x).strip() != str(x) else str(x) for x in value)
+    text = " ".join(str(value).split()) or "–"
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
 def rows(record: dict[str, Any]) -> list[tuple[str, str]]:
     """Return everything known about an answer as (label, value), for its details."""
     timings = record.get("timings") or {}
@@ -92,9 +100,10 @@ def rows(record: dict[str, Any]) -> list[tuple[str, str]]:
         out.append((tr("Ended because"), tr(STOP_TYPES.get(record["stop_type"], ""))))
     if record.get("seed") is not None:
         out.append((tr("Seed"), str(record["seed"])))
-    out += [(name, str(value)) for name, value in (record.get("sampling") or {}).items()]
+    for part in ("sampling", "limits"):
+        out += [(name, one_line(value)) for name, value in (record.get(part) or {}).items()]
     for change in record.get("changes") or ():
         at = tr("Changed at token {n}", n=count(change["at"]))
-        changed = ", ".join(f"{k} = {v}" for k, v in change["values"].items())
+        changed = ", ".join(f"{k} = {one_line(v)}" for k, v in change["values"].items())
         out.append((at, changed))
     return out

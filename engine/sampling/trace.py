@@ -51,6 +51,8 @@ class Tracer:
         run.block[w.RECENT] = block[w.RECENT]
         run.block[w.N_RECENT] = min(int(block[w.N_RECENT]), self.n_recent)
         followed = self._followed(row, int(block[w.TOKEN]))
+        is_followed = np.zeros(len(row), bool)
+        is_followed[followed] = True
         names = ["logits", *(name for name in program.names if not name.startswith("?"))]
         stages = []
         for n_steps, name in enumerate(names):
@@ -58,7 +60,7 @@ class Tracer:
             run.use(program.steps[:n_steps])
             run.do(logits)
             is_last = n_steps == len(program.steps)
-            stages.append(_stage(name, run.candidates(), followed, is_last))
+            stages.append(_stage(name, run.candidates(), is_followed, followed, is_last))
         return tuple(stages)
 
     def _followed(self, row: NDArray, chosen: int) -> list[int]:
@@ -69,10 +71,12 @@ class Tracer:
         return order if chosen in order else [*order, chosen]
 
 
-def _stage(name: str, left: Candidates, followed: Sequence[int], is_last: bool) -> Stage:
+def _stage(
+    name: str, left: Candidates, is_followed: NDArray, followed: Sequence[int], is_last: bool
+) -> Stage:
     """Return the stage for what a prefix of the steps left; the selector's own numbers count."""
     probs = left.probs if is_last else _softmax(left.logits)
-    places = np.flatnonzero(np.isin(left.ids, followed))
+    places = np.flatnonzero(is_followed[left.ids])
     known = dict(zip(left.ids[places].tolist(), probs[places].tolist(), strict=True))
     n_left = int(np.count_nonzero(probs > 0))
     return Stage(name, n_left, {token: known.get(token, 0.0) for token in followed})
