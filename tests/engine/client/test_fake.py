@@ -151,3 +151,42 @@ def test_a_handle_knows_its_task(tmp_path):
         first, second = ask(client), ask(client)
         client.advance(1)
         assert [slot.id_task for slot in client.slots()][:2] == [first.id_task, second.id_task]
+
+
+def test_conversations_are_known_in_slots_and_files_and_found_again(tmp_path):
+    told = [{"role": "user", "content": "Where does the river go to?"}]
+    with engine.FakeClient(reply="To the sea.", snapshot_dir=tmp_path) as client:
+        assert client.known_prefix(told).where == ""
+        assert client.keep(told, tmp_path / "none.safetensors").result().path == ""
+        client.submit(engine.CompletionRequest(told)).result()
+        known = client.known_prefix(told)
+        assert (known.where, known.n_tokens) == ("slot", known.n_prompt)
+        told += [{"role": "assistant", "content": "To the sea."}]
+        assert client.known_prefix(told).n_tokens == client.known_prefix(told).n_prompt
+        kept = client.keep(told, tmp_path / "one.safetensors").result()
+        assert kept.n_tokens > 0
+    (tmp_path / "bad.safetensors").write_text("?")
+    with engine.FakeClient(snapshot_dir=tmp_path) as client:
+        assert list(client.skipped_files) == ["bad.safetensors"]
+        assert client.known_prefix(told).where == "disk"
+        client.discard(tmp_path / "one.safetensors")
+        assert client.known_prefix(told).where == ""
+        assert not (tmp_path / "one.safetensors").exists()
+
+
+def test_questions_without_a_stream_have_plain_answers():
+    with engine.FakeClient(reply="x") as client:
+        decision = client.decide("?", range(1, 4))
+        assert (decision.best, decision.options) == ("1", ("1", "2", "3"))
+        assert 1 < decision.score < 2
+        with pytest.raises(engine.RequestError):
+            client.decide("?", ["only one"])
+        assert [len(vector) for vector in client.embed(["a", "bcd"])] == [2, 2]
+        ranked = client.rerank("a mill", ["a road", "the mill a mill", "nothing"], top_n=2)
+        assert [each.index for each in ranked] == [1, 0]
+        assert client.infill("a", "b", extra=[("f", "t")], n_predict=1).result().text == "x"
+
+
+def test_the_fake_has_every_method_of_the_real_one():
+    real = {name for name in dir(engine.EngineClient) if not name.startswith("_")} - {"over"}
+    assert real <= set(dir(engine.FakeClient))
