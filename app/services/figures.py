@@ -56,7 +56,12 @@ def summary(record: dict[str, Any]) -> str:
     if timings["generate_tps"]:
         parts.append(tr("{n}/s", n=speed(timings["generate_tps"])))
     is_remembered = timings["n_cached"] and timings["n_read"] <= 1
-    parts.append(tr("0 re-read") if is_remembered else tr("{n} read", n=count(timings["n_read"])))
+    if is_remembered:
+        parts.append(tr("0 re-read"))
+    elif record.get("n_reread") == 0:
+        parts.append(tr("{n} read, 0 re-read", n=count(timings["n_read"])))
+    else:
+        parts.append(tr("{n} read", n=count(timings["n_read"])))
     return " · ".join(parts)
 
 

@@ -59,6 +59,7 @@ class Memories(QObject):
         self._chats, self._settings = chats, settings
         self._due: dict[int, int] = {}  # conversation → the last message to be kept
         self._open: Keeping | None = None
+        self._deleting: set[str] = set()  # names of files, on the pool
         self._left: deque[Keeping] = deque()  # kept on the pool while a model ended
         self._pace = float(_PACE)
         self._last_said = ""
@@ -174,8 +175,8 @@ class Memories(QObject):
             self._on_restored(conversation_id)
 
     def _next(self) -> None:
-        """Hand the next conversation to the engine, one at a time."""
-        while self._open is None and self._due:
+        """Hand the next conversation to the engine, one at a time, behind all deletions."""
+        while self._open is None and self._due and not self._deleting:
             keeping = self._take()
             client = self._engine.client
             if keeping is None or client is None or not keeping.fits(self._until):
@@ -260,7 +261,15 @@ class Memories(QObject):
             else:
                 path.unlink(missing_ok=True)
 
-        self._jobs.run(delete, lambda _: None, lambda error, _: self._say(sentence(error)))
+        def end(words: str = "") -> None:
+            self._deleting.discard(kept.name)
+            if words:
+                self._say(words)
+            if not self._quiet.isActive():
+                self._next()
+
+        self._deleting.add(kept.name)
+        self._jobs.run(delete, lambda _: end(), lambda error, _: end(sentence(error)))
 
     def _store(self) -> None:
         """Write the index beside the window."""
@@ -320,7 +329,7 @@ class Memories(QObject):
         opened, rest, is_over = self._open, [], threading.Event()
         while self._due:
             keeping = self._take()
-            if keeping is not None:
+            if keeping is not None and keeping.path.name not in self._deleting:
                 rest.append(keeping)
         if rest or opened is not None:
             n = len(rest) + (opened is not None)

@@ -65,8 +65,15 @@ class Replies(QObject):
             conversation_id, parent_id, "assistant", "", state="running"
         )
         self.added.emit(conversation_id, message)
-        self._start(message, dict(request))
+        self._start(message, dict(request), self._n_earlier(parent_id))
         return message
+
+    def _n_earlier(self, question_id: int | None) -> int:
+        """Return how many tokens the conversation had before a question, 0 if nobody knows."""
+        question = self._database.message(question_id) if question_id is not None else None
+        if question is None or question.parent_id is None:
+            return 0
+        return int(self._database.message(question.parent_id).record.get("n_used", 0))
 
     def resume(self, message: Message, request: Mapping[str, Any]) -> None:
         """Let the engine go on with an answer that ended early. Raises StorageError."""
@@ -75,11 +82,11 @@ class Replies(QObject):
         self.settled.emit(message.conversation_id, running)
         self._start(running, dict(request))
 
-    def _start(self, message: Message, request: dict[str, Any]) -> None:
+    def _start(self, message: Message, request: dict[str, Any], n_earlier: int = 0) -> None:
         options = self.tokens.options()
         if options:
             self.tokens.begin(message.id, message.text)
-        reply = Reply(message, request | options)
+        reply = Reply(message, request | options, n_earlier=n_earlier)
         self.running[message.conversation_id] = reply
         self._submit(reply)
         self._timer.start()

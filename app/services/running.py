@@ -17,6 +17,7 @@ class Reply:
     Attributes:
         progress: the last PromptProgress, or None while it waits for its turn.
         thought_s: seconds of reasoning before the answer proper, 0 without any.
+        n_earlier: tokens that the conversation had after the answer before this one.
     """
 
     message: Message
@@ -31,6 +32,7 @@ class Reply:
     changes: list[dict[str, Any]] = field(default_factory=list)
     progress: Any = None
     thought_s: float = 0.0
+    n_earlier: int = 0
     _reasoning: ReasoningStream = field(default_factory=ReasoningStream)
     _first_text_at: float = 0.0
 
@@ -89,4 +91,7 @@ class Reply:
             "timings": timings,
             "n_used": n_used,
         }
+        if self.n_earlier:  # its last token was written, never read
+            n_old = min(self.n_earlier - 1, timings["n_prompt"])
+            out["n_reread"] = max(0, n_old - timings["n_cached"])
         return out | ({"thought_s": round(self.thought_s, 1)} if self.thought_s else {})

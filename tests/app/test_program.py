@@ -69,12 +69,12 @@ def test_a_prompt_is_answered_stored_and_shown(tmp_path):
     assert len(colours) > 50
 
 
-def timings(folder):
-    """What each stored answer was measured to be, oldest first."""
+def records(folder):
+    """What was written down of each stored answer, oldest first."""
     database = sqlite3.connect(next(Path(folder).rglob("conversations.sqlite")))
     with closing(database):
         rows = database.execute("SELECT record FROM messages WHERE role = 'assistant' ORDER BY id")
-        return [json.loads(record)["timings"] for (record,) in rows]
+        return [json.loads(record) for (record,) in rows]
 
 
 def test_after_a_restart_only_the_new_question_is_read(tmp_path):
@@ -86,12 +86,13 @@ def test_after_a_restart_only_the_new_question_is_read(tmp_path):
         _, complaints = process.communicate(timeout=240)
         assert process.returncode == 0, complaints.decode()
     (file,) = (home / "stored" / "snapshots").glob("chat-*.safetensors")
-    first, second = timings(home)
+    first, second = (record["timings"] for record in records(home))
     assert len(messages(home)) == 4  # one conversation
     assert first["n_read"] > 300 and first["n_cached"] < 10
     known = first["n_prompt"] + first["n_generated"]
     assert second["n_cached"] >= known - 8 and second["n_read"] < 40
     assert second["n_cached"] + second["n_read"] == second["n_prompt"]
+    assert records(home)[-1]["n_reread"] == 0
     assert file.stat().st_size > known * 20_000
 
 

@@ -110,7 +110,8 @@ def test_the_trash_takes_the_file_and_undo_brings_it_back(start):
         assert run.memories.saved(chat) is None
         run.services.chats.restore(chat)
         run.memories.hurry()
-        assert run.memories.saved(chat) is not None and len(run.files()) == 1
+        run.qtbot.waitUntil(lambda: run.memories.saved(chat) is not None)
+        assert len(run.files()) == 1
 
 
 def test_nothing_of_a_deleted_message_stays_in_the_file(start):
@@ -122,8 +123,8 @@ def test_nothing_of_a_deleted_message_stays_in_the_file(start):
         assert "ozone" in file.read_text()
         _, answer, question, _ = run.services.database.branch(chat)
         run.services.chats.trash_message(question)
-        run.qtbot.waitUntil(lambda: not file.exists())
         run.memories.hurry()
+        run.qtbot.waitUntil(lambda: run.memories.saved(chat) is not None)
         assert "ozone" not in file.read_text() and "sky" in file.read_text()
 
 

@@ -43,4 +43,8 @@ def test_sizes_are_decimal():
 def test_the_short_line_says_what_was_read():
     timings = {"n_generated": 52, "generate_tps": 38.9, "n_cached": 120, "n_read": 1}
     assert summary({"timings": timings}) == "52 tokens · 38.9/s · 0 re-read"
-    assert summary({"timings": timings | {"n_read": 45}}) == "52 tokens · 38.9/s · 45 read"
+    asked = timings | {"n_read": 45}
+    assert summary({"timings": asked}) == "52 tokens · 38.9/s · 45 read"
+    assert summary({"timings": asked, "n_reread": 7}) == "52 tokens · 38.9/s · 45 read"
+    known = summary({"timings": asked, "n_reread": 0})
+    assert known == "52 tokens · 38.9/s · 45 read, 0 re-read"
