@@ -5,7 +5,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine.errors import EngineError, InternalError
@@ -95,7 +95,14 @@ class EngineLoop:
         """Return the counters at once, also during a decode."""
         n_waiting = self._intake.n_waiting + self.queue.n_deferred
         n_processing = sum(not slot.is_idle for slot in self._slots)
-        return self._counters.metrics(n_processing, n_waiting)
+        held = session.cache if (session := self._session) is not None else None
+        return replace(
+            self._counters.metrics(n_processing, n_waiting),
+            prompts_held=len(held.parked) if held else 0,
+            prompts_held_bytes=held.n_bytes_held if held else 0,
+            prompts_saved=self.saved.n_files,
+            prompts_saved_bytes=self.saved.n_bytes,
+        )
 
     def close(self) -> None:
         """End every request as cancelled, free the model, join the threads."""

@@ -39,6 +39,10 @@ class Metrics:
     n_busy_slots_per_decode: float = 0.0
     requests_processing: int = 0
     requests_deferred: int = 0
+    prompts_held: int = 0  # in memory, besides what the slots remember
+    prompts_held_bytes: int = 0
+    prompts_saved: int = 0  # on the disk
+    prompts_saved_bytes: int = 0
 
 
 class Counters:

@@ -33,6 +33,7 @@ class PromptCache:
     ) -> None:
         self.known = known
         self.parked: list[Parked] = []
+        self.n_bytes_held = 0  # of pages that only parked prompts hold
         self._files = files
         self._context = context
         self._memory = context.memory
@@ -194,14 +195,14 @@ class PromptCache:
 
     def _keep_limits(self) -> None:
         """Let go of the least recently used until the limits hold."""
+        self.n_bytes_held = self._count_bytes()
         while self.parked and (
-            len(self.parked) > MAX_PARKED or self.n_bytes_parked > self._limit_bytes
+            len(self.parked) > MAX_PARKED or self.n_bytes_held > self._limit_bytes
         ):
             self._release(min(self.parked, key=lambda one: one.last_used_at))
+            self.n_bytes_held = self._count_bytes()
 
-    @property
-    def n_bytes_parked(self) -> int:
-        """Return the bytes of the pages that only parked prompts hold."""
+    def _count_bytes(self) -> int:
         return self._memory.stats()["bytes_kept"] if self.parked else 0
 
     def _release(self, parked: Parked) -> None:

@@ -221,6 +221,25 @@ def test_a_kept_conversation_goes_on_after_a_restart_word_for_word(tmp_path):
         assert (after_sleep.tokens, after_sleep.timings.n_read) == (again.tokens, 0)
 
 
+def test_a_model_with_windows_reads_nothing_twice_either():
+    rng = np.random.default_rng(0)
+    one, other = ([2, *rng.integers(1000, 9000, 600).tolist()] for _ in range(2))
+    options = {"n_predict": 12, "ignore_eos": True}
+    with engine.EngineClient(models.gemma3(), n_slots=1, n_ctx=2048) as client:
+        first = ask(client, one, **options).result()
+        ask(client, other, **options).result()
+        again = ask(client, one, **options).result()
+        assert (again.tokens, again.timings.n_read) == (first.tokens, 0)
+        longer = [*one, *first.tokens, *rng.integers(1000, 9000, 30).tolist()]
+        follow = ask(client, longer, **options).result()
+        assert follow.timings.n_read == 31  # the answer's last token was sampled, not read
+        edited = ask(client, [*one, *first.tokens, *range(1000, 1020)], **options).result()
+        assert edited.timings.n_read <= 21
+        whole = ask(client, longer, cache_prompt=False, **options).result()
+        assert whole.timings.n_cached == 0
+        client._loop.loaded.context.memory.check_integrity()
+
+
 def test_a_file_that_cannot_run_is_refused_by_the_constructor(tmp_path):
     path = tmp_path / "cut.gguf"
     path.write_bytes(models.smollm2().read_bytes()[:5_000_000])

@@ -1,5 +1,8 @@
 """Embeddings through the queue: order, norms, pooling, errors, beside running answers."""
 
+import threading
+import time
+
 import numpy as np
 import pytest
 
@@ -81,8 +84,13 @@ def test_answers_go_on_between_the_texts():
             )
         )
         gate.step(2)
+        texts = ["one", "two", "three", "four"]
+        asking = threading.Thread(target=lambda: client.embed(texts))
+        asking.start()
+        while not client._loop.queue.has_posted:
+            time.sleep(0.001)
         gate.open()
-        client.embed(["one", "two", "three", "four"])
+        asking.join(10)
         assert running.wait(10)
     first, last = order.index("embed"), len(order) - 1 - order[::-1].index("embed")
     assert order[first : last + 1].count("token") >= 2

@@ -42,6 +42,9 @@ def test_after_a_restart_a_kept_conversation_is_not_read_again(tmp_path):
         first = ask(client, PROMPT)
         kept = client.keep(PROMPT + "a story", tmp_path / "one.safetensors").result(10)
         assert kept.n_tokens == 1 + len(PROMPT + "a story")
+        size = (tmp_path / "one.safetensors").stat().st_size
+        assert client.metrics().prompts_saved_bytes == size
+        assert client.metrics().prompts_saved == 1
     client, context = client_of(tmp_path)
     with client:
         assert client.wait_until_ready(10)

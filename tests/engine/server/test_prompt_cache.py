@@ -156,6 +156,9 @@ def test_the_least_recently_used_goes_when_the_limit_is_reached():
         for text in texts:
             ask(client, text)
         assert context.memory.stats()["bytes_kept"] <= 150
+        metrics = client.metrics()
+        assert metrics.prompts_held_bytes == context.memory.stats()["bytes_kept"] > 0
+        assert metrics.prompts_held == len(context.memory.snapshots)
         recent = ask(client, texts[4])
         assert recent.timings.n_read == 0
         oldest = ask(client, texts[0])
