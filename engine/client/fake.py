@@ -242,9 +242,13 @@ class FakeClient:
         while self._next_step():
             may_move = self.tokens_per_second > 0 or self._n_steps > 0
             for i, answer in enumerate(self._slots):
-                if answer and (may_move or answer.is_given_up) and not answer.step():
+                if not answer or not (may_move or answer.is_given_up):
+                    continue
+                last = answer.step()
+                if last is not None:  # remembered before anybody hears that it is over
                     text = told(answer.request.prompt, answer.text)
                     self._memory.slots[i] = Known(text, answer.status(i).n_tokens)
+                    answer.mailbox.deliver(last)
                     self._slots[i] = None
             with self._changed:
                 self._n_steps = max(0, self._n_steps - 1)
@@ -311,14 +315,15 @@ class _Answer:
     def is_given_up(self) -> bool:
         return self.mailbox.wants_cancel or self.mailbox.is_abandoned
 
-    def step(self) -> bool:
-        """Deliver the next event; return whether more follow."""
+    def step(self) -> Event | None:
+        """Deliver the next event, or return it undelivered if it is the last."""
         if self.is_given_up:
-            self.end()
-            return False
+            return self._finished("cancelled")
         event = next(self._events)
+        if isinstance(event, (Finished, Failed)):
+            return event
         self.mailbox.deliver(event)
-        return not isinstance(event, (Finished, Failed))
+        return None
 
     def end(self, stop_type: str = "cancelled") -> None:
         """Deliver the last event."""

@@ -39,9 +39,10 @@ def test_save_asks_for_a_file_and_restore_reads_it(window, qtbot, tmp_path):
     file = tmp_path / "memory.safetensors"
     window.slots.act("save", 0)
     dialog = window.findChild(QFileDialog)
-    dialog.fileSelected.emit(str(file))
+    with qtbot.waitSignal(window.services.slots.done):
+        dialog.fileSelected.emit(str(file))
     dialog.close()
-    qtbot.waitUntil(file.exists)
+    assert file.exists()
     with qtbot.waitSignal(window.services.slots.done):
         window.services.slots.restore(1, file)
     assert window.slots.panel.cards[1].fill.value() > 0
