@@ -29,6 +29,7 @@ from engine.native.simd import (
 )
 
 GEMV = indices("matmul/gemv")
+PAGE = 4096  # bytes of the smallest page of memory
 
 
 @callee_out_of_line
@@ -56,14 +57,15 @@ def row_loops(group):
         group.group,
         group.tail,
     )
-    ahead = group.ahead
+    near, page = group.near, group.page
     is_quantized = values > 64
 
     @callee
     def prefetch_group(p):
-        if ahead:
-            for i in range(ahead, ahead + n_bytes, 64):
-                prefetch(p + i)
+        for i in range(near, near + n_bytes if near else 0, 64):
+            prefetch(p + i)
+        if (p + page) & (PAGE - 1) < n_bytes:
+            prefetch((p + page) & -PAGE)
 
     @callee
     def row_end(p, row_bytes, n_in, spare):

@@ -54,4 +54,4 @@ def row_group(name):
             s += load1(p + i * n_bytes) * load_f32(px + 4 * i)
         return acc + first_lane(s), side
 
-    return RowGroup(64, 64 * n_bytes, 256, 0, prepare, group, tail)
+    return RowGroup(64, 64 * n_bytes, 256, 0, 4096, prepare, group, tail)

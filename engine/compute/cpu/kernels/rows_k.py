@@ -198,13 +198,13 @@ def group_q6_k(p, px, acc, side):
 
 
 _GROUPS = {
-    "q4_k": (144, 320, 3072, prepare_mins, group_q4_k),
-    "q5_k": (176, 320, 3072, prepare_mins, group_q5_k),
-    "q6_k": (210, 576, 0, prepare_q6_k, group_q6_k),
+    "q4_k": (144, 320, 0, 3072, prepare_mins, group_q4_k),
+    "q5_k": (176, 320, 0, 3072, prepare_mins, group_q5_k),
+    "q6_k": (210, 576, 0, 4096, prepare_q6_k, group_q6_k),
 }
 
 
 def row_group(name):
     """Return the row group of a K format; its rows are whole superblocks."""
-    n_bytes, prepared, ahead, prepare, group = _GROUPS[name]
-    return RowGroup(256, n_bytes, prepared, ahead, prepare, group, ending(group, n_bytes))
+    n_bytes, prepared, near, page, prepare, group = _GROUPS[name]
+    return RowGroup(256, n_bytes, prepared, near, page, prepare, group, ending(group, n_bytes))

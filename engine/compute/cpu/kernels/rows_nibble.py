@@ -184,7 +184,7 @@ def _make(n_bytes, offset, nibbles_at, fifth_at):
         return fma(to_f32(s), four_lanes_each(d, d), acc), side
 
     total = 4 * n_bytes
-    return RowGroup(128, total, 192, 3072, _preparer(offset), group, ending(group, total))
+    return RowGroup(128, total, 192, 512, 4096, _preparer(offset), group, ending(group, total))
 
 
 def row_group(name):

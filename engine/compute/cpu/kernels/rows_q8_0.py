@@ -89,4 +89,4 @@ def group(p, px, acc, side):
 
 def row_group(name):
     """Return the row group of Q8_0."""
-    return RowGroup(128, N_BYTES, 192, 0, prepare, group, ending(group, N_BYTES))
+    return RowGroup(128, N_BYTES, 192, 512, 4096, prepare, group, ending(group, N_BYTES))
