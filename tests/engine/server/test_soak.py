@@ -110,7 +110,7 @@ class Soak:
         self.rng = random.Random(seed)
         self.harm = Harm(seed + 100)
         self.contexts = []
-        self.shifts = shifts
+        self.sleeps, self.shifts = sleeps, shifts
         self.make_context = make_context
         self.folder = folder
         texts = [bytes(self.rng.choices(ALPHABET[:-1], k=60)) for _ in range(4)]
@@ -135,9 +135,9 @@ class Soak:
             *[self.wait, self.keep, self.decide, self.embed],
             *[self.save, self.restore, self.erase, self.look, self.rest],
         ]
-        for _ in range(n_rounds):
+        for i in range(n_rounds):
             try:
-                self.rng.choice(acts)()
+                (self.rest if i == n_rounds // 2 else self.rng.choice(acts))()
             except engine.EngineError as error:
                 assert any(words in str(error) for words in EXPECTED_ERRORS), repr(error)
 
@@ -171,7 +171,7 @@ class Soak:
 
     def wait(self):
         if self.asked:
-            self.rng.choice(self.asked)[1].wait(10)
+            assert self.rng.choice(self.asked)[1].wait(20), "an answer does not end"
 
     def keep(self):
         self.kept.append(self.client.keep(self.prompt(), self.path()))
@@ -203,8 +203,11 @@ class Soak:
 
     def rest(self):
         for _, handle in self.asked:
-            handle.wait(10)
-        time.sleep(0.01)
+            assert handle.wait(20), "an answer does not end"
+        until = time.monotonic() + 20
+        while self.sleeps and self.client.state != "asleep":
+            assert time.monotonic() < until, self.client.state
+            time.sleep(0.002)
 
     def check(self):
         """Hold everything that was answered against the model, and memory against its books."""
