@@ -22,7 +22,7 @@ def lengths(name):
     """Return row lengths worth a test: less than a group, ragged, whole."""
     if name in ("f32", "f16", "bf16"):
         return (1, 40, 64, 203)
-    return (256, 768) if name.endswith("_k") else (32, 64, 96, 256, 320, 576)
+    return (256, 768) if name.endswith("_k") else (32, 64, 96, 256, 320, 576, 1184)
 
 
 class Product:

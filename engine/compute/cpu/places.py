@@ -5,11 +5,11 @@ from dataclasses import replace
 
 from engine.compute.cpu.arena import Buffer
 from engine.compute.cpu.fuse import Step
-from engine.compute.cpu.signatures import MULTI_ROWS
+from engine.compute.cpu.signatures import FEW_ROWS, MULTI_ROWS
 from engine.compute.cpu.tape import Answer
 from engine.compute.graph import Node, Value
 
-NONE, ONE, FEW, MANY = "none", "one", "few", "many"
+NONE, ONE, FEW, SOME, MANY = "none", "one", "few", "some", "many"
 _LINE = 64
 _OVERWRITING = ("scale", "softcap", "rms_norm")  # kernels whose out may be x
 
@@ -18,20 +18,22 @@ def row_kind(n_rows: int) -> str:
     """Return which kind of kernels serves so many rows."""
     if n_rows <= 1:
         return ONE if n_rows else NONE
-    return FEW if n_rows <= MULTI_ROWS else MANY
+    if n_rows <= FEW_ROWS:
+        return FEW
+    return SOME if n_rows <= MULTI_ROWS else MANY
 
 
 class Places:
     """Buffers of values: a step that adds to, or overwrites, a value read last shares its buffer.
 
-    `kinds` tells for "tokens" and "outputs" rows how many there are (one, few, many).
+    `kinds` tells for "tokens" and "outputs" rows how many there are (one, few, some, many).
     """
 
     def __init__(
         self, steps: Sequence[Step], answer: Value | None, kinds: dict[str, str], n_ubatch: int
     ) -> None:
         self.kinds = kinds
-        self._n_rows = {ONE: 1, FEW: MULTI_ROWS, MANY: n_ubatch}
+        self._n_rows = {ONE: 1, FEW: FEW_ROWS, SOME: MULTI_ROWS, MANY: n_ubatch}
         self._answer = answer
         self._same: dict[int, int] = {}
         self._buffers: dict[int, Buffer | Answer] = {}

@@ -1,7 +1,8 @@
 """From a graph to the tapes of one context: a tape per pair of row kinds, made when first needed.
 
-A pair says how many tokens go in (one, few, many) and how many rows come out (none, one, few,
-many). One row is a `gemv`, a few rows read each weight once (`multi`), many go through tiles.
+A pair says how many tokens go in (one, few, some, many) and how many rows come out (none also).
+One row is a `gemv`, a few rows read each weight once (`multi`), many go through tiles; some go
+the way that is faster with the type of each weight.
 """
 
 from collections.abc import Callable

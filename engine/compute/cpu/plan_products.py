@@ -5,13 +5,17 @@ from typing import Any
 from engine.compute.cpu.arena import Buffer
 from engine.compute.cpu.call_list import CallList
 from engine.compute.cpu.fuse import Input, Step
-from engine.compute.cpu.places import FEW, MANY, ONE
-from engine.compute.cpu.signatures import ROW_LAYOUTS, TILE_LAYOUTS, TRANSFORMS, tile_bytes
+from engine.compute.cpu.places import MANY, ONE, SOME
+from engine.compute.cpu.signatures import (
+    ROW_LAYOUTS,
+    TILE_LAYOUTS,
+    TRANSFORMS,
+    has_wide_dots,
+    tile_bytes,
+)
 from engine.compute.graph import TOKENS
 from engine.errors import InternalError
 from engine.native.buffers import f32_bits
-
-_FEW_KERNELS = {ONE: "gemv", FEW: "multi"}
 
 
 def plan_embed(calls: CallList, step: Step) -> None:
@@ -47,12 +51,12 @@ def plan_product(calls: CallList, step: Step) -> None:
     }
     also = (y,) if step.residual is not None else ()
     unit, kind = f"matmul.{table.type}", calls.places.kinds[result.rows]
-    if kind == MANY:
+    if kind == MANY or (kind == SOME and not has_wide_dots(table.type)):
         tiles = _tiles(calls, source, weight.n_columns, TILE_LAYOUTS[table.type])
         calls.add(f"{unit}/gemm", (tiles, *also), (y,), {**words, "tiles": tiles})
         calls.prepared = None
         return
-    kernel = _FEW_KERNELS[kind]
+    kernel = "gemv" if kind == ONE else "multi"
     prepared = (kernel, ROW_LAYOUTS[table.type], _key(source))
     words |= _input_words(calls, source) | {"reuse": calls.prepared == prepared}
     reads = tuple(calls.places.of(value) for value in source.values)

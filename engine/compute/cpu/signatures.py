@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import InternalError, nearest
+from engine.native import level
 
 # Words of the batch block: addresses are of int32 arrays.
 BATCH_WORDS = ("n_tokens", "tokens", "positions", "n_outputs", "output_rows")
@@ -135,7 +136,17 @@ ROW_LAYOUTS = {
     **dict.fromkeys(("q4_1", "q5_1"), "q4_1"),
     **dict.fromkeys(("q4_k", "q5_k"), "q4_k"),
 }
-MULTI_ROWS = 8  # up to this many rows `multi` is faster than `gemm`
+FEW_ROWS = 8  # up to this many rows `multi` is faster than `gemm`
+MULTI_ROWS = 16  # the same for types whose nibbles have wide dots; multi reads weights once for all
+WIDE_DOT_TYPES = ("q4_0", "q4_1", "q5_0", "q5_1")
+
+
+def has_wide_dots(weight_type: str) -> bool:
+    """Return whether `multi` of a type takes two weight rows by four inputs: few_rows.py."""
+    now = level.current()
+    is_wide = now.name == "avx512" and "avx512vbmi" in now.features
+    return is_wide and weight_type in WIDE_DOT_TYPES
+
 
 _INPUT = ("transform", "x", "ldx", "x2", "ldx2", "norm", "eps")
 _WEIGHT = ("w", "row_bytes", "n_in", "n_out")
@@ -150,7 +161,8 @@ _MATMUL = {
     "embed": ("batch", "w", "row_bytes", "n_in", "scale", "out", "ldo"),
     # One row: only row 0 is computed, nothing when the count is 0.
     "gemv": ("n_rows", *_INPUT, *_WEIGHT, *_OUTPUT, *_SHARE, "reuse"),
-    # Any count of rows, made for 2 to MULTI_ROWS: each weight row is read once per four rows.
+    # Any count of rows, made for 2 to MULTI_ROWS: weights come from memory once, and go through the
+    # vectors once per four rows.
     "multi": ("n_rows", *_INPUT, *_WEIGHT, *_OUTPUT, *_SHARE, "reuse"),
     # Many rows, from tiles.
     "gemm": ("n_rows", "tiles", *_WEIGHT, *_OUTPUT, *_SHARE),

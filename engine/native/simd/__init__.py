@@ -110,6 +110,7 @@ from engine.native.simd.threads import (
     call_kernel,
     pause,
     prefetch,
+    prefetch_l2,
 )
 from engine.native.simd.vectors import (
     F16,
@@ -274,6 +275,7 @@ __all__ = [
     "pack_ir",
     "pause",
     "prefetch",
+    "prefetch_l2",
     "ptr",
     "round_i32",
     "round_ir",

@@ -65,18 +65,25 @@ def pause(typing):
     return types.void(), emit
 
 
-@intrinsic
-def prefetch(typing, addr):
-    """Prefetch for reading into all cache levels; any address is allowed."""
+def _prefetcher(locality):
+    """Make prefetch(addr) for reading; any address is allowed."""
 
-    def emit(context, b, sig, a):
-        p = ptr(b, a[0], I8)
-        shape = ir.FunctionType(ir.VoidType(), [p.type, I32, I32, I32])
-        f = cgutils.get_or_insert_function(b.module, shape, "llvm.prefetch.p0")
-        b.call(f, [p, I32(0), I32(3), I32(1)])
-        return context.get_dummy_value()
+    @intrinsic
+    def prefetch(typing, addr):
+        def emit(context, b, sig, a):
+            p = ptr(b, a[0], I8)
+            shape = ir.FunctionType(ir.VoidType(), [p.type, I32, I32, I32])
+            f = cgutils.get_or_insert_function(b.module, shape, "llvm.prefetch.p0")
+            b.call(f, [p, I32(0), I32(locality), I32(1)])
+            return context.get_dummy_value()
 
-    return types.void(types.int64), emit
+        return types.void(types.int64), emit
+
+    return prefetch
+
+
+# Into all cache levels, and into all but the first: that one has few slots for lines under way.
+prefetch, prefetch_l2 = _prefetcher(3), _prefetcher(2)
 
 
 @intrinsic

@@ -6,7 +6,7 @@ import pytest
 from engine.compute.cpu.arena import Buffer, Touch, barriers_after, place_buffers
 from engine.compute.cpu.places import row_kind
 from engine.compute.cpu.plan import plan_calls
-from engine.compute.cpu.signatures import MULTI_ROWS, words
+from engine.compute.cpu.signatures import FEW_ROWS, MULTI_ROWS, words
 from engine.compute.cpu.tape import Counter
 from engine.compute.cpu.workspace import LayerPages, Workspace
 from engine.gguf import GGUF
@@ -128,8 +128,9 @@ def test_each_call_that_shares_work_has_its_own_counter(planned):
 
 
 def test_row_kinds():
-    kinds = [row_kind(n) for n in (0, 1, 2, MULTI_ROWS, MULTI_ROWS + 1, 512)]
-    assert kinds == ["none", "one", "few", "few", "many", "many"]
+    counts = (0, 1, 2, FEW_ROWS, FEW_ROWS + 1, MULTI_ROWS, MULTI_ROWS + 1, 512)
+    kinds = ["none", "one", "few", "few", "some", "some", "many", "many"]
+    assert [row_kind(n) for n in counts] == kinds
 
 
 def test_dead_buffers_give_their_place_up():

@@ -5,6 +5,7 @@ bandwidth, because the hardware prefetcher loses the streams.
 """
 
 from engine.compute.cpu.kernels.inputs import input_row
+from engine.compute.cpu.kernels.row_groups import FewRows, result
 from engine.compute.cpu.kernels.sharing import (
     PASS_ROWS,
     SPARE,
@@ -18,10 +19,8 @@ from engine.native.simd import (
     atomic_add,
     callee,
     callee_out_of_line,
-    load_f32,
     load_u8,
     prefetch,
-    store_f32,
     store_u8,
     sum_f32,
     zero_f32x4,
@@ -38,14 +37,6 @@ def moved_to_end(p, n, buffer, n_buffer):
     for i in range(n_buffer):
         store_u8(buffer + i, load_u8(p + i - (n_buffer - n)) if i >= n_buffer - n else 0)
     return buffer + n_buffer
-
-
-@callee
-def result(y, s, bias, r, add):
-    """y = s + bias[r] (+ y)."""
-    if bias:
-        s += load_f32(bias + 4 * r)
-    store_f32(y, load_f32(y) + s if add else s)
 
 
 def row_loops(group):
@@ -121,14 +112,19 @@ def row_loops(group):
     return rows1, rows4
 
 
-def kernels(group):
-    """Return gemv and multi of a weight type."""
-    rows1, rows4 = row_loops(group)
-    values, prepared, prepare = group.values, group.prepared, group.prepare
+def _prepared_bytes(group):
+    """Make prepared_bytes(n_in) of a row group."""
+    values, prepared = group.values, group.prepared
 
     @callee
     def prepared_bytes(n_in):
         return (n_in + values - 1) // values * prepared
+
+    return prepared_bytes
+
+
+def _row_preparer(prepare, prepared_bytes):
+    """Make prepare_rows(args, t0, t1, px)."""
 
     @callee_out_of_line
     def prepare_rows(args, t0, t1, px):
@@ -139,6 +135,68 @@ def kernels(group):
         for t in range(t0, t1):
             prepare(input_row(args, GEMV, t, 0, n_in, spare), n_in, px)
             px += px_bytes
+
+    return prepare_rows
+
+
+def _four_by_one(group, rows4):
+    """Return how a few rows are multiplied where there is no better way: one weight row by four."""
+
+    @callee_out_of_line
+    def rows(w, row_bytes, r0, r1, n_in, px, px_bytes, n, spare, bias, add, y, ldy):
+        xs, ys = spaced(px, px_bytes, n), spaced(y, ldy, n)
+        rows4(w, row_bytes, r0, r1, n_in, xs, n, spare, bias, add, ys)
+
+    return FewRows(group.prepare, _prepared_bytes(group), rows)
+
+
+def _multi(few):
+    """Make multi from the way of a few rows."""
+    prepared_bytes, rows = few.prepared_bytes, few.rows
+    prepare_rows = _row_preparer(few.prepare, prepared_bytes)
+
+    def multi(args, thread, n_threads):
+        n, n_in, n_out = count(args, GEMV.n_rows), word(args, GEMV.n_in), word(args, GEMV.n_out)
+        spare = word(args, GEMV.scratch) + thread * word(args, GEMV.scratch_stride)
+        px, px_bytes, ldy = spare + SPARE, prepared_bytes(n_in), word(args, GEMV.ldy)
+        step = rows_per_claim(n_out, n_threads, 128)
+        per_batch = (n_out + step - 1) // step
+        batch = 0
+        if word(args, GEMV.reuse) == 0 or n > MULTI_ROWS:
+            prepare_rows(args, 0, min(n, MULTI_ROWS), px)
+        while True:
+            item = atomic_add(word(args, GEMV.counter), 1)
+            t0 = item // per_batch * MULTI_ROWS
+            if t0 >= n:
+                break
+            t1, r0 = min(n, t0 + MULTI_ROWS), item % per_batch * step
+            if batch != item // per_batch:
+                batch = item // per_batch
+                prepare_rows(args, t0, t1, px)
+            for t in range(t0, t1, PASS_ROWS):
+                rows(
+                    word(args, GEMV.w),
+                    word(args, GEMV.row_bytes),
+                    r0,
+                    min(n_out, r0 + step),
+                    n_in,
+                    px + (t - t0) * px_bytes,
+                    px_bytes,
+                    min(t1 - t, PASS_ROWS),
+                    spare,
+                    word(args, GEMV.bias),
+                    word(args, GEMV.add),
+                    word(args, GEMV.y) + t * ldy,
+                    ldy,
+                )
+
+    return multi
+
+
+def kernels(group):
+    """Return gemv and multi of a weight type."""
+    rows1, rows4 = row_loops(group)
+    prepare_rows = _row_preparer(group.prepare, _prepared_bytes(group))
 
     def gemv(args, thread, n_threads):
         if count(args, GEMV.n_rows) < 1:
@@ -165,37 +223,5 @@ def kernels(group):
                 word(args, GEMV.y),
             )
 
-    def multi(args, thread, n_threads):
-        n, n_in, n_out = count(args, GEMV.n_rows), word(args, GEMV.n_in), word(args, GEMV.n_out)
-        spare = word(args, GEMV.scratch) + thread * word(args, GEMV.scratch_stride)
-        px, px_bytes, ldy = spare + SPARE, prepared_bytes(n_in), word(args, GEMV.ldy)
-        step = rows_per_claim(n_out, n_threads, 128)
-        per_batch = (n_out + step - 1) // step
-        batch = 0
-        if word(args, GEMV.reuse) == 0 or n > MULTI_ROWS:
-            prepare_rows(args, 0, min(n, MULTI_ROWS), px)
-        while True:
-            item = atomic_add(word(args, GEMV.counter), 1)
-            t0 = item // per_batch * MULTI_ROWS
-            if t0 >= n:
-                break
-            t1, r0 = min(n, t0 + MULTI_ROWS), item % per_batch * step
-            if batch != item // per_batch:
-                batch = item // per_batch
-                prepare_rows(args, t0, t1, px)
-            for t in range(t0, t1, PASS_ROWS):
-                rows4(
-                    word(args, GEMV.w),
-                    word(args, GEMV.row_bytes),
-                    r0,
-                    min(n_out, r0 + step),
-                    n_in,
-                    spaced(px + (t - t0) * px_bytes, px_bytes, t1 - t),
-                    t1 - t,
-                    spare,
-                    word(args, GEMV.bias),
-                    word(args, GEMV.add),
-                    spaced(word(args, GEMV.y) + t * ldy, ldy, t1 - t),
-                )
-
-    return {"gemv": gemv, "multi": multi}
+    plain = _four_by_one(group, rows4)
+    return {"gemv": gemv, "multi": _multi(group.few(plain) if group.few else plain)}

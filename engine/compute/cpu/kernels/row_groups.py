@@ -6,6 +6,7 @@
 
 The sums acc f32[16] and side f32[4] are totalled at a row's end. `near`: every line is prefetched
 that many bytes before use; `page`: so is the first line of each 4096 bytes (0 for neither).
+`few(plain)`, if there is one, returns a better way with a few input rows than the plain FewRows.
 
 Decision: measured over the memory map of a file, where the hardware prefetcher stops at each small
 page and starts again in the next. One line per page in good time wakes it there: Q4_K went from 17
@@ -18,9 +19,22 @@ already done: nothing outside the row is read, and no stray scale can turn 0 * i
 
 from collections import namedtuple
 
-from engine.native.simd import callee
+from engine.native.simd import callee, load_f32, store_f32
 
-RowGroup = namedtuple("RowGroup", "values n_bytes prepared near page prepare group tail")
+_FIELDS = "values n_bytes prepared near page prepare group tail few"
+RowGroup = namedtuple("RowGroup", _FIELDS, defaults=(None,))
+# How a few input rows are prepared and multiplied: prepare(x, n, out), prepared_bytes(n), and
+# rows(w, row_bytes, r0, r1, n_in, px, px_bytes, n, spare, bias, add, y, ldy) for up to PASS_ROWS
+# rows prepared px_bytes apart; it may read the places of all PASS_ROWS, whatever is there.
+FewRows = namedtuple("FewRows", "prepare prepared_bytes rows")
+
+
+@callee
+def result(y, s, bias, r, add):
+    """y = s + bias[r] (+ y)."""
+    if bias:
+        s += load_f32(bias + 4 * r)
+    store_f32(y, load_f32(y) + s if add else s)
 
 
 def ending(group, n_bytes):

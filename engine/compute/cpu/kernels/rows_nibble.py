@@ -8,11 +8,14 @@ Decision: vectors of 64 bytes are few and loads are many, so scales are multipli
 and spread after that, and offsets go to a sum of their own (`side`) instead of 64 bytes per group.
 """
 
+from functools import partial
+
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from engine.compute.cpu.kernels import few_rows
 from engine.compute.cpu.kernels.inputs import int32x16, largest32, steps
 from engine.compute.cpu.kernels.row_groups import RowGroup, ending
 from engine.native.simd import (
@@ -184,7 +187,8 @@ def _make(n_bytes, offset, nibbles_at, fifth_at):
         return fma(to_f32(s), four_lanes_each(d, d), acc), side
 
     total = 4 * n_bytes
-    return RowGroup(128, total, 192, 512, 4096, _preparer(offset), group, ending(group, total))
+    made = RowGroup(128, total, 192, 512, 4096, _preparer(offset), group, ending(group, total))
+    return made._replace(few=partial(few_rows.make, four, nibbles_at, fifth_at, offset, made))
 
 
 def row_group(name):
