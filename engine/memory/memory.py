@@ -114,7 +114,7 @@ class Memory:
             )
         hidden = self._check_copy(origin, goal, p0, p1)
         # A page that begins before p0 is copied, and so is a cut one at the end of the target.
-        self._check_room([bool(p0) + bool(one.n_pages) for one in goal])
+        self._check_room([(1 + bool(one.n_pages)) if p0 else 0 for one in goal])
         self._remove(target, p0, NO_END)
         for one, other, is_hidden in zip(goal, origin, hidden, strict=True):
             if is_hidden:
@@ -193,6 +193,13 @@ class Memory:
         """Return the last position that the sequence remembers, or -1."""
         return self.lists[self._checked(seq_id)][0].pos_max
 
+    def reaches(self, seq_id: int, pos: int) -> bool:
+        """Return whether a sequence holds all that position `pos`, if it came next, looks back at.
+
+        That is what `seq_rm(seq_id, pos)` would return.
+        """
+        return self._can_go_on_without(self._checked(seq_id), pos, NO_END)
+
     def tokens(self, seq_id: int) -> list[int]:
         """Return the tokens that a sequence remembers, in the order of their positions."""
         return self.lists[self._checked(seq_id)][0].tokens().tolist()
@@ -244,7 +251,8 @@ class Memory:
         """Return pages used, shared and free, and bytes of K and V.
 
         `bytes_used` are those of the used pages, `bytes_kept` the part that only snapshots hold,
-        `bytes_total` of all pages, used or not.
+        `bytes_total` of all pages, used or not; `bytes_copied` were moved since the beginning,
+        because somebody wrote into a shared page.
         """
         self._let_go()
         used = [int(np.count_nonzero(pool.references)) for pool in self.pools]
@@ -261,6 +269,7 @@ class Memory:
             "bytes_used": int(used @ sizes),
             "bytes_kept": int((np.array(used) - live) @ sizes),
             "bytes_total": sum(pool.n_pages * pool.page_bytes for pool in self.pools),
+            "bytes_copied": sum(pool.n_copied * pool.page_bytes for pool in self.pools),
             "n_cells": sum(lists[0].n_cells for lists in self.lists),
         }
 

@@ -50,6 +50,7 @@ class PagePool:
         self.shifts = aligned((n_pages, PAGE_CELLS), np.int32)
         self.references = np.zeros(n_pages, np.int32)
         self.shifted: set[int] = set()
+        self.n_copied = 0  # pages, since the beginning
         self._released: list[int] = []  # taken again before pages that were never touched
         self._n_touched = 0
 
@@ -87,6 +88,7 @@ class PagePool:
     def copy(self, page: int) -> int:
         """Return a page of one reference with the same cells, and drop one reference of `page`."""
         target = self.acquire()
+        self.n_copied += 1
         for layer in (*self.k, *self.v):
             layer[target] = layer[page]
         self.positions[target] = self.positions[page]

@@ -163,6 +163,55 @@ def test_a_full_context_is_refused_and_changes_nothing():
     memory.check_integrity()
 
 
+def copied(memory, change):
+    before = memory.stats()["bytes_copied"]
+    change()
+    return memory.stats()["bytes_copied"] - before
+
+
+def test_what_operations_cost_in_bytes():
+    memory = make_memory(n_ctx=512)
+    page = sum(pool.page_bytes for pool in memory.pools)
+    write(memory, 0, 200)
+    assert copied(memory, lambda: memory.seq_cp(0, 1)) == 0
+    assert copied(memory, lambda: memory.seq_cp(0, 2, 0, 75)) == 0
+    assert copied(memory, lambda: memory.seq_rm(1, 180)) == 0
+    assert copied(memory, lambda: memory.seq_keep(0)) == 0
+    snapshot = memory.snapshot(0)
+    assert copied(memory, lambda: memory.restore(snapshot, 3)) == 0
+    assert copied(memory, lambda: write(memory, 3, 1)) == page
+    assert copied(memory, lambda: write(memory, 3, 40)) == 0
+    snapshot.release()
+    memory.seq_keep(3)
+    assert copied(memory, lambda: memory.seq_rm(3, 10, 100)) == 0
+    assert copied(memory, lambda: memory.seq_add(3, 100, -1, -90)) == 0
+
+
+def test_removing_a_middle_is_done_whole_or_not_at_all():
+    memory = make_memory(n_ctx=256, n_seq_max=2)
+    write(memory, 0, 250)
+    memory.seq_cp(0, 1)
+    while memory.pools[0].n_free:
+        memory.pools[0].acquire()
+    before = read(memory, 0), read(memory, 1)
+    for seq_id in (0, -1):
+        with pytest.raises(ContextFullError, match="are free"):
+            memory.seq_rm(seq_id, 10, 20)
+        assert (read(memory, 0), read(memory, 1)) == before
+    memory.seq_rm(1)
+    assert memory.seq_rm(0, 10, 20)  # nobody shares: nothing is copied
+    assert memory.seq_rm(0, 40, 130)  # and whole pages in between come back first
+    _forget_taken(memory)
+
+
+def _forget_taken(memory):
+    """Give the pages back that a test has taken for nobody."""
+    pool = memory.pools[0]
+    listed = np.concatenate([lists[0].pages for lists in memory.lists])
+    for page in np.setdiff1d(np.flatnonzero(pool.references), listed):
+        pool.release(int(page))
+
+
 def test_unknown_sequences_are_refused():
     memory = make_memory()
     for call in (memory.seq_rm, memory.seq_keep, memory.seq_pos_max):

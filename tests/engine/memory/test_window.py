@@ -81,6 +81,7 @@ def test_going_back_behind_the_window_is_refused_and_changes_nothing():
     memory = make_memory()
     write(memory, 0, 500)
     before = memory.stats(), memory.tokens(0), memory.seq_pos_min(0)
+    assert [memory.reaches(0, pos) for pos in (0, 300, 400, 500)] == [True, False, True, True]
     assert not memory.seq_rm(0, 300)
     assert not memory.seq_rm(-1, 300)
     assert (memory.stats(), memory.tokens(0), memory.seq_pos_min(0)) == before
