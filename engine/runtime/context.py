@@ -82,7 +82,7 @@ class Context:
             "model": model.fingerprint,
             "memory type": "/".join(kv),
             "rotation": rotation_hash(self._layers),
-            "page layout": f"{PAGE_CELLS} cells, K by position",
+            "page layout": f"{PAGE_CELLS} cells, K by position, blocks rotated",
         }
         self._is_open = True
 

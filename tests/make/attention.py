@@ -94,7 +94,7 @@ class Attend:
             )
             for i, rows in enumerate(paged.rows)
         ]
-        return np.concatenate(parts)
+        return paged.as_v.value_as_kept(np.concatenate(parts))
 
 
 class Store:

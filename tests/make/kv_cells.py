@@ -4,6 +4,7 @@ import numpy as np
 
 from engine.compute.cpu import signatures
 from tests.reference import kv_blocks
+from tests.reference.attention import hadamard
 
 
 class FloatCells:
@@ -14,6 +15,11 @@ class FloatCells:
 
     def row_bytes(self, size):
         return signatures.padded(size) * self.stored.itemsize
+
+    def key_as_kept(self, x):
+        return x
+
+    value_as_kept = key_as_kept
 
     def rounded(self, x):
         return self._decoded(self._encoded(x))
@@ -67,6 +73,14 @@ class BlockCells:
 
     def row_bytes(self, size):
         return size // 32 * self.n_bytes
+
+    def key_as_kept(self, x):
+        """Return keys as they are before rounding, or back again: rotated if long enough."""
+        chunk = np.shape(x)[-1] & -np.shape(x)[-1]
+        return hadamard(x, chunk) if chunk >= 64 else x
+
+    def value_as_kept(self, x):
+        return hadamard(x, 64) if np.shape(x)[-1] % 64 == 0 else x
 
     def rounded(self, x):
         shape = np.shape(x)

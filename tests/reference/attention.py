@@ -17,6 +17,15 @@ def rope(x, positions, inv_freq, neox, magnitude=1.0):
     return out.astype(np.float32)
 
 
+def hadamard(x, chunk):
+    """Return x [..., n] with each piece of `chunk` values multiplied by the orthonormal matrix."""
+    matrix = np.ones((1, 1))
+    while len(matrix) < chunk:
+        matrix = np.block([[matrix, matrix], [matrix, -matrix]])
+    pieces = np.reshape(x, (*np.shape(x)[:-1], -1, chunk)) @ (matrix / np.sqrt(chunk))
+    return pieces.reshape(np.shape(x)).astype(np.float32)
+
+
 def attention(q, k, v, q_positions, k_positions, scale, window=0, softcap=0.0, sinks=None):
     """Return f64[rows, heads, size_v] of q [rows, heads, size] over k, v [cells, kv heads, size].
 

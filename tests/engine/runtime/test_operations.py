@@ -27,10 +27,13 @@ class RememberingTwin(GraphTwin):
 
     def store(self, node, k, v):
         n_heads = self.layers[node.numbers["layer"]].n_head_kv
-        k, v = (self.cells.rounded(x.reshape(-1, x.shape[1] // n_heads)) for x in (k, v))
-        return super().store(
-            node, k.reshape(len(k) // n_heads, -1), v.reshape(len(v) // n_heads, -1)
-        )
+        k, v = (x.reshape(len(x), n_heads, -1) for x in (k, v))
+        k = self.kept_key(k)
+        v = self.cells.value_as_kept(self.cells.rounded(self.cells.value_as_kept(v)))
+        return super().store(node, k.reshape(len(k), -1), v.reshape(len(v), -1))
+
+    def kept_key(self, k):
+        return self.cells.key_as_kept(self.cells.rounded(self.cells.key_as_kept(k)))
 
     def ends(self, seq_id):
         at = [cell[2] for cell in self.remembered.get(0, []) if cell[3] == seq_id]
@@ -71,7 +74,7 @@ class RememberingTwin(GraphTwin):
         x, y, out = pairs[:, first], pairs[:, second], pairs.copy()
         out[:, first] = x * np.cos(angles) - y * np.sin(angles)
         out[:, second] = x * np.sin(angles) + y * np.cos(angles)
-        return self.cells.rounded(out.astype(np.float32)).reshape(k.shape)
+        return self.kept_key(out.astype(np.float32)).reshape(k.shape)
 
 
 @pytest.fixture(scope="module", params=["llama-dense", "gemma3-dense"])

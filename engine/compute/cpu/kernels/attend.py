@@ -17,6 +17,7 @@ import numpy as np
 from numba import types
 
 from engine.compute.cpu.kernels import kv_types, tile
+from engine.compute.cpu.kernels.hadamard import rotate_row, value_chunk
 from engine.compute.cpu.kernels.pages import seen_cells
 from engine.compute.cpu.kernels.rows import load_upto, scatter_f32x16, store_upto
 from engine.compute.cpu.kernels.words import NONE, indices, inner_word, padded, word, word_f32
@@ -161,25 +162,33 @@ def weigh(args, n, n_scores, s, o, m):
         store_f32(m + 4 * (n + r), load_f32(m + 4 * (n + r)) * c + total)
 
 
-@callee_out_of_line
-def write(args, n, run, h, row0, n_rows, part, o, m):
-    """Write normalised rows to `out`, or unnormalised ones with maximum and sum to `part`."""
-    size = word(args, A.head_size_v)
-    stride = padded(size)
-    for r in range(n_rows):
-        t, head = query_place(args, run, h, row0 + r)
-        row, total = o + r * stride * 4, load_f32(m + 4 * (n + r))
-        if part:
-            target = part + r * (stride + 16) * 4
-            for d in range(0, stride, 16):
-                store_f32x16(target + 4 * d, load_f32x16(row + 4 * d))
-            store_f32(target + 4 * stride, load_f32(m + 4 * r))
-            store_f32(target + 4 * stride + 4, total)
-        else:
-            target = word(args, A.out) + t * word(args, A.ldo) + head * size * 4
-            inverse = splat_f32(np.float32(1) / total if total > 0 else np.float32(0))
-            for d in range(0, size, 16):
-                store_upto(target + 4 * d, load_f32x16(row + 4 * d) * inverse, size - d)
+def _writer(kv):
+    """Make write(…): rows of the tile to `out`, or to pieces of split rows."""
+    is_rotated = kv.is_rotated
+
+    @callee_out_of_line
+    def write(args, n, run, h, row0, n_rows, part, o, m):
+        """Write normalised rows to `out`, or unnormalised ones with maximum and sum to `part`."""
+        size = word(args, A.head_size_v)
+        stride = padded(size)
+        for r in range(n_rows):
+            t, head = query_place(args, run, h, row0 + r)
+            row, total = o + r * stride * 4, load_f32(m + 4 * (n + r))
+            if part:
+                target = part + r * (stride + 16) * 4
+                for d in range(0, stride, 16):
+                    store_f32x16(target + 4 * d, load_f32x16(row + 4 * d))
+                store_f32(target + 4 * stride, load_f32(m + 4 * r))
+                store_f32(target + 4 * stride + 4, total)
+            else:
+                target = word(args, A.out) + t * word(args, A.ldo) + head * size * 4
+                inverse = splat_f32(np.float32(1) / total if total > 0 else np.float32(0))
+                for d in range(0, size, 16):
+                    store_upto(target + 4 * d, load_f32x16(row + 4 * d) * inverse, size - d)
+                if is_rotated and value_chunk(size):
+                    rotate_row(target, size, value_chunk(size))
+
+    return write
 
 
 def _dots(n, kv):
@@ -309,7 +318,7 @@ def attend_rows(k, v):
     """
     k, v = kv_types.KV_TYPES[k], kv_types.KV_TYPES[v]
     small, middle, large = tile.TILES.rows
-    score, add_values = _scorer(k), _summer(v)
+    score, add_values, write = _scorer(k), _summer(v), _writer(v)
 
     @callee
     def attend_tile(args, n, run, h, row0, n_rows, first_page, end_page, sinks, part, scratch):

@@ -7,6 +7,8 @@ from numba import types
 
 from engine.compute.cpu.kernels import store
 from engine.compute.cpu.kernels.attend import A, attend_rows, query_place, row_range
+from engine.compute.cpu.kernels.hadamard import rotate_row, value_chunk
+from engine.compute.cpu.kernels.kv_types import KV_TYPES
 from engine.compute.cpu.kernels.pages import seen_cells
 from engine.compute.cpu.kernels.rows import store_upto
 from engine.compute.cpu.kernels.words import NONE, inner_word, padded, word
@@ -189,33 +191,41 @@ def merge_row(first, stride, n, size, out):
         store_upto(out + 4 * d, acc, size - d)
 
 
-def merge(args, thread, n_threads):
-    """Join the pieces of every row."""
-    size = word(args, A.head_size_v)
-    row_bytes, units = (padded(size) + 16) * 4, n_units(args)
-    ranges = n_ranges(units, n_threads)
-    item, tile0, before = 0, 0, 0
-    for i in range(inner_word(args, A.pool, N_RUNS)):
-        run = run_address(args, i)
-        tiles, rows = n_tiles(args, run)
-        n_pages = word(run, N_PAGES) - first_page(args, run)
-        n_run_tiles = tiles * word(args, A.n_head_kv)
-        for tile in range(n_run_tiles):
-            unit, row0 = before + tile * n_pages, tile % tiles * TILE_ROWS
-            first = ((unit + 1) * ranges + units - 1) // max(1, units) - 1
-            last = ((unit + n_pages) * ranges + units - 1) // max(1, units) - 1
-            n = last - first + 1 if n_pages else 0
-            for r in range(min(TILE_ROWS, rows - row0)):
-                if item % n_threads == thread:
-                    t, head = query_place(args, run, tile // tiles, row0 + r)
-                    out = word(args, A.out) + t * word(args, A.ldo) + head * size * 4
-                    part = slot(args, tile0 + tile, first) + r * row_bytes
-                    merge_row(part, TILE_ROWS * row_bytes, n, size, out)
-                item += 1
-        tile0, before = (
-            tile0 + tiles * word(args, A.n_head_kv),
-            before + tiles * word(args, A.n_head_kv) * n_pages,
-        )
+def merge_kernel(v):
+    """Make the kernel that joins the pieces of split rows."""
+    is_rotated = KV_TYPES[v].is_rotated
+
+    def merge(args, thread, n_threads):
+        """Join the pieces of every row."""
+        size = word(args, A.head_size_v)
+        row_bytes, units = (padded(size) + 16) * 4, n_units(args)
+        ranges = n_ranges(units, n_threads)
+        item, tile0, before = 0, 0, 0
+        for i in range(inner_word(args, A.pool, N_RUNS)):
+            run = run_address(args, i)
+            tiles, rows = n_tiles(args, run)
+            n_pages = word(run, N_PAGES) - first_page(args, run)
+            n_run_tiles = tiles * word(args, A.n_head_kv)
+            for tile in range(n_run_tiles):
+                unit, row0 = before + tile * n_pages, tile % tiles * TILE_ROWS
+                first = ((unit + 1) * ranges + units - 1) // max(1, units) - 1
+                last = ((unit + n_pages) * ranges + units - 1) // max(1, units) - 1
+                n = last - first + 1 if n_pages else 0
+                for r in range(min(TILE_ROWS, rows - row0)):
+                    if item % n_threads == thread:
+                        t, head = query_place(args, run, tile // tiles, row0 + r)
+                        out = word(args, A.out) + t * word(args, A.ldo) + head * size * 4
+                        part = slot(args, tile0 + tile, first) + r * row_bytes
+                        merge_row(part, TILE_ROWS * row_bytes, n, size, out)
+                        if is_rotated and value_chunk(size):
+                            rotate_row(out, size, value_chunk(size))
+                    item += 1
+            tile0, before = (
+                tile0 + tiles * word(args, A.n_head_kv),
+                before + tiles * word(args, A.n_head_kv) * n_pages,
+            )
+
+    return merge
 
 
 def kernels(k, v):
@@ -224,7 +234,7 @@ def kernels(k, v):
     return {
         "attend": attend_kernel(rows_attend),
         "attend_split": split_kernel(rows_attend),
-        "merge": merge,
+        "merge": merge_kernel(v),
         "shift": store.shift_kernel(k),
         "store": store.store_kernel(k, v),
     }

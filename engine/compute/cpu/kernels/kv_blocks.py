@@ -3,7 +3,8 @@
 A cell's block of V is the block of a model file: d f16, [m f16,] [fifth bits u32,] codes. In K
 the blocks of 16 cells lie interleaved: d f16[16], [m f16[16],] [fifth bits u32[16],] codes, 16
 bytes for each dimension, or for each two dimensions where a code is a nibble (the even one low).
-A value is d * code + m, m being -offset * d where the type has no minimum.
+A value is d * code + m, m being -offset * d where the type has no minimum. What is stored is
+rotated where heads are long enough: see `hadamard`.
 """
 
 from dataclasses import dataclass
@@ -56,7 +57,7 @@ class BlockType:
     offset: int = 0
     table: tuple = ()
 
-    block, columns = 32, 32
+    block, columns, is_rotated = 32, 32, True
 
     @property
     def fifth_at(self):

@@ -47,7 +47,7 @@ class FloatType:
     decode: object
     encode: object
 
-    block, columns = 4, 16
+    block, columns, is_rotated = 4, 16, False
 
     @property
     def block_bytes(self):

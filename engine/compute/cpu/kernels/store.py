@@ -4,7 +4,7 @@ import math
 
 from numba import types
 
-from engine.compute.cpu.kernels import kv_types
+from engine.compute.cpu.kernels import hadamard, kv_types
 from engine.compute.cpu.kernels.norm import rms_norm_row
 from engine.compute.cpu.kernels.rope import pair_places, rotate
 from engine.compute.cpu.kernels.words import NONE, indices, inner_word, padded, word, word_f32
@@ -16,6 +16,7 @@ from engine.native.simd import (
     load_f32x16,
     load_f64,
     load_i32,
+    stack,
     store_f32,
     store_f32x16,
 )
@@ -40,6 +41,7 @@ def store_kernel(k, v):
     """Make the kernel that prepares q and k and fills cells."""
     k, v = kv_types.KV_TYPES[k], kv_types.KV_TYPES[v]
     fill_key, fill_value = k.make_fill_key(), v.make_fill_value()
+    rotates_k, rotates_v, room = k.is_rotated, v.is_rotated, stack(4 * hadamard.MOST_VALUES)
     block, block_bytes = k.block, 16 * k.block_bytes
     columns, columns_bytes = v.columns, v.columns_bytes
 
@@ -54,7 +56,21 @@ def store_kernel(k, v):
     def fill_v(args, x, h, cell):
         n, size = word(args, S.head_size_v), padded(word(args, S.head_size_v))
         page = word(args, S.v_base) + cell // 32 * word(args, S.v_page_bytes)
-        fill_value(x, n, page + (h * 32 + cell % 32) * (size // columns * columns_bytes))
+        row = page + (h * 32 + cell % 32) * (size // columns * columns_bytes)
+        if rotates_v and hadamard.value_chunk(n):
+            rotated = room()
+            for i in range(0, 4 * n, 64):
+                store_f32x16(rotated + i, load_f32x16(x + i))
+            hadamard.rotate_row(rotated, n, hadamard.value_chunk(n))
+            x = rotated
+        fill_value(x, n, row)
+
+    @callee
+    def finish_head(args, x, t, weight):
+        norm_and_rotate(args, x, t, weight)
+        size = word(args, S.head_size_k)
+        if rotates_k and hadamard.key_chunk(size):
+            hadamard.rotate_row(x, size, hadamard.key_chunk(size))
 
     def kernel(args, thread, n_threads):
         n_tokens, n_head = inner_word(args, S.batch, N_TOKENS), word(args, S.n_head)
@@ -66,11 +82,11 @@ def store_kernel(k, v):
             for t in range(t0, min(n_tokens, t0 + TOKENS_PER_ITEM)):
                 if h < n_head:
                     q = word(args, S.q) + t * word(args, S.ldq) + h * size * 4
-                    norm_and_rotate(args, q, t, word(args, S.q_norm))
+                    finish_head(args, q, t, word(args, S.q_norm))
                 else:
                     g, cell = h - n_head, load_i32(cells + 4 * t)
                     x = word(args, S.k) + t * word(args, S.ldk) + g * size * 4
-                    norm_and_rotate(args, x, t, word(args, S.k_norm))
+                    finish_head(args, x, t, word(args, S.k_norm))
                     fill_k(args, x, g, cell)
                     at = word(args, S.v) + t * word(args, S.ldv) + g * word(args, S.head_size_v) * 4
                     fill_v(args, at, g, cell)
@@ -121,7 +137,7 @@ def turn(cells, n_rot, neox, table):
 def shift_kernel(k):
     """Make the kernel that rotates stored K in place: positions moved, content did not."""
     k = kv_types.KV_TYPES[k]
-    unpack, fill_key = kv_types.unpacker(k), k.make_fill_key()
+    unpack, fill_key, is_rotated = kv_types.unpacker(k), k.make_fill_key(), k.is_rotated
     block, block_bytes = k.block, 16 * k.block_bytes
 
     @callee_out_of_line
@@ -131,7 +147,12 @@ def shift_kernel(k):
         cells = table + n_rot * 64
         row = cells + size * 64
         unpack(half, size, cells)
+        chunk = hadamard.key_chunk(n) if is_rotated else 0
+        if chunk:
+            hadamard.rotate_cells(cells, n, chunk)
         turn(cells, n_rot, word(args, T.neox), table)
+        if chunk:
+            hadamard.rotate_cells(cells, n, chunk)
         for cell in range(16):
             if load_i32(deltas + 4 * cell):
                 for d in range(n):
