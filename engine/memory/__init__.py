@@ -3,6 +3,9 @@
 K and V lie in pages of 32 cells, reference counted, one pool per layer shape. A sequence is a
 list of pages with rising positions; sequences share pages, and whoever writes into a shared page
 copies it first. So `seq_cp` and a `seq_rm` at the end move no byte, and a fork computes no token.
+Layers with a window keep a window of pages: what lies behind it is given up as the sequence grows.
+Going back behind it is refused (`seq_rm` returns False, `reaches` tells beforehand), and only a
+snapshot, or reading again, brings it back.
 `Memory.check_integrity()` proves the books: every page is free or listed as often as it counts
 references, and each sequence's positions rise.
 

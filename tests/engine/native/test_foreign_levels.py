@@ -9,7 +9,7 @@ import pytest
 from tests.make import foreign_level
 
 ROOT = Path(__file__).resolve().parents[3]
-UNITS = ("matmul.q5_0", "matmul.q6_k")
+UNITS = ("matmul.q5_0", "matmul.q6_k", "attention.iq4_nl.q5_1")
 
 
 @pytest.mark.parametrize("name", foreign_level.LEVELS)
