@@ -1,7 +1,8 @@
 """ModelInfo: what a model file says of itself, read without touching a weight."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from engine.compute.graph import Rotation
 from engine.errors import ModelFileError
@@ -17,6 +18,7 @@ from engine.models import (
     names,
 )
 from engine.native.units import MATMUL_TYPES
+from engine.runtime.model_sampling import model_sampling
 
 MATRIX_TYPES = tuple(name.upper() for name in MATMUL_TYPES)
 # What a file says its quantization is, by the number under “general.file_type”.
@@ -45,6 +47,7 @@ class ModelInfo:
     size_bytes: int
     chat_template: str | None
     file_type: str = ""  # as people name the quantization, Q4_K_M; "" when the file is silent
+    sampling: dict[str, Any] = field(default_factory=dict)  # values that its maker recommends
 
 
 @dataclass(frozen=True)
@@ -114,4 +117,5 @@ def _info(file: GGUF, hparams: HParams) -> ModelInfo:
         size_bytes=file.size_bytes,
         chat_template=template if isinstance(template, str) else None,
         file_type=FILE_TYPES.get(file_type, "") if isinstance(file_type, int) else "",
+        sampling=model_sampling(file.metadata),
     )
