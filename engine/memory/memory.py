@@ -218,7 +218,7 @@ class Memory:
 
         No cell of it may wait for a shift. `fingerprint` goes into the files written from it.
         """
-        self._let_go()
+        self.let_go()
         lists = self.lists[self._checked(seq_id)]
         if any(one.pool.shifted.intersection(one.pages.tolist()) for one in lists):
             raise InternalError("A sequence was to be kept while cells wait for their shift.")
@@ -237,7 +237,7 @@ class Memory:
         for one, other in zip(self.lists[seq_id], snapshot.lists, strict=True):
             one.share(other, 0, NO_END)
 
-    def _let_go(self) -> None:
+    def let_go(self) -> None:
         """Give back the pages of the snapshots that have been released."""
         while self.given_up:
             snapshot = self.given_up.popleft()
@@ -254,7 +254,7 @@ class Memory:
         `bytes_total` of all pages, used or not; `bytes_copied` were moved since the beginning,
         because somebody wrote into a shared page.
         """
-        self._let_go()
+        self.let_go()
         used = [int(np.count_nonzero(pool.references)) for pool in self.pools]
         shared = sum(int(np.count_nonzero(pool.references > 1)) for pool in self.pools)
         live = [
@@ -275,7 +275,7 @@ class Memory:
 
     def check_integrity(self) -> None:
         """Prove that references, lists and cells agree; raises InternalError otherwise."""
-        self._let_go()
+        self.let_go()
         sequences = [*self.lists, *(list(snapshot.lists) for snapshot in self.snapshots)]
         for i, pool in enumerate(self.pools):
             lists = [each[i] for each in sequences]
@@ -350,7 +350,7 @@ class Memory:
         return seq_id
 
     def _check_room(self, needed: Sequence[int]) -> None:
-        self._let_go()
+        self.let_go()
         for pool, n in zip(self.pools, needed, strict=True):
             if n > pool.n_free:
                 raise ContextFullError(

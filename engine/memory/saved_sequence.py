@@ -112,6 +112,7 @@ def restore_sequence(memory: "Memory", seq_id: int, saved: SavedSequence) -> Non
     """
     state, tokens = saved.state, saved.tokens
     lists = memory.lists[seq_id]
+    memory.let_go()
     _check_room(memory, seq_id, len(tokens), state)
     memory.seq_rm(seq_id, 0, NO_END)
     for i, one in enumerate(lists):

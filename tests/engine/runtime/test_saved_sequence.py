@@ -55,6 +55,14 @@ def test_what_moved_is_turned_before_it_is_saved(model, context, tmp_path):
     assert normalised_square(found, expected) <= 1e-9
 
 
+def test_a_full_context_is_saved_forgotten_and_restored(model, tmp_path):
+    with model.context(n_ctx=256, n_threads=1) as context:
+        context.decode(TOKENS)
+        context.save_sequence(0, tmp_path / "full")
+        context.memory.clear()
+        assert context.restore_sequence(0, tmp_path / "full") == TOKENS.tolist()
+
+
 def test_an_empty_sequence_may_be_saved(context, tmp_path):
     context.save_sequence(1, tmp_path / "empty")
     assert context.restore_sequence(0, tmp_path / "empty") == []
