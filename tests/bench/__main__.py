@@ -1,84 +1,171 @@
-"""Inglenook and llama.cpp in one run, alternating: medians and ratios per model.
+"""Inglenook and llama.cpp in one run, taking turns: medians beside what the project asks.
 
-    python -m tests.bench [--rounds N] [--threads N] [--depth N] [--models smollm2,gemma3,…]
+    python -m tests.bench [names…] [--rounds N] [--threads N] [--small]
 
-Synthetic models have random weights: one decoder of 1.1 billion parameters per quantization.
+Without names everything is measured, one after the other. Synthetic models have random weights: one
+decoder of 1.1 billion parameters per quantization. Leave the machine alone meanwhile.
 """
 
 import argparse
 import json
-import statistics
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
-from tests.make.models import folder
+from tests.bench import sides
+from tests.bench.figures import HEADLINE, Figure
 
-ROOT = Path(__file__).resolve().parents[2]
-# Model: the ratios that the project asks of itself, prompt and generation.
-TARGETS = {
+# Model: the ratios asked for, prompt and generation.
+SPEEDS = {
     "smollm2": (4.5, 1.6),
     "gemma3": (2.7, 1.25),
     "llama:1.1B:Q4_0": (2.3, 1.03),
     "llama:1.1B:Q4_K_M": (2.0, 1.0),
     "llama:1.1B:Q8_0": (2.6, 1.05),
 }
-COLUMNS = "{:20} {:>8} {:>8} {:>6} {:>6}   {:>8} {:>8} {:>6} {:>6}   {:>7} {:>7}"
+MEMORY_RATIO = 1.1
+DEPTH_RATIOS = (2.0, 1.2)
+STREAMS_GAIN, STREAMS_RATIO = 2.5, 1.3
+LOAD_SHARE = 1 / 20  # of the time that reading the prompt again takes
+STALL_MS = 16.0
+START_S = 1.5
+SCHEDULER_PERCENT = 3.0
+
+Figures = Iterator[Figure]
 
 
 def main() -> None:
-    """Print one row per model."""
-    parser = argparse.ArgumentParser(prog="tests.bench", description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
+    """Print the figures of each measurement that was asked for."""
+    parser = argparse.ArgumentParser(
+        prog="tests.bench", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", metavar="names", help="\n".join(MEASUREMENTS))
+    parser.add_argument("--rounds", type=int, default=3, help="turns of each program")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--depth", type=int, default=0, help="tokens in memory beforehand")
-    parser.add_argument("--prompt", type=int, default=512)
-    parser.add_argument("--generate", type=int, default=64)
-    parser.add_argument("--models", default=",".join(TARGETS))
+    parser.add_argument("--small", action="store_true", help="tiny sizes, to see that all works")
     options = parser.parse_args()
-    print("tokens per second (medians), ratio and its target; peak memory ratio; load seconds")
-    print(COLUMNS.format("", "prompt", "theirs", "ratio", "asked", "gener.", "theirs", "ratio",
-                         "asked", "memory", "load"))  # fmt: skip
-    for name in options.models.split(","):
-        print_row(name, model_file(name), options)
+    if unknown := set(options.names) - set(MEASUREMENTS):
+        parser.error(f"there is no measurement {', '.join(sorted(unknown))}")
+    print(HEADLINE)
+    for name in options.names or MEASUREMENTS:
+        for figure in MEASUREMENTS[name](options):
+            print(figure, flush=True)
 
 
-def model_file(name: str) -> Path:
-    """Return a test model's file, or the synthetic one that `name` describes, written once."""
-    if ":" not in name:
-        return folder() / f"{name}.gguf"
-    path = folder() / "synthetic" / (name.replace(":", "-") + ".gguf")
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(".part")
-        subprocess.check_call(
-            [sys.executable, "-m", "engine", "bench", "--synthetic", name, "--write", part],
-            cwd=ROOT,
-        )
-        part.replace(path)
-    return path
+def speed(name: str, options: argparse.Namespace) -> Figures:
+    """Reading a prompt, generating, memory and loading of one model."""
+    n_prompt, n_generate = (32, 4) if options.small else (512, 64)
+    sizes = {"n_prompt": n_prompt, "n_generate": n_generate, "n_threads": options.threads}
+    ours, theirs = sides.alternate("speed", sides.model_file(name), options.rounds, **sizes)
+    prompt, generate = SPEEDS[name]
+    yield Figure(f"{name} prompt {n_prompt}", ours["prompt"], theirs["prompt"], least=prompt)
+    both = ours["generate"], theirs["generate"]
+    yield Figure(f"{name} generation {n_generate}", *both, least=generate)
+    peaks = (ours["peak_bytes"] / 1e6, theirs["peak_bytes"] / 1e6)
+    yield Figure(f"{name} peak memory", *peaks, "MB", most=MEMORY_RATIO)
+    yield Figure(f"{name} loaded, first token", ours["load_s"], theirs["load_s"], "s")
 
 
-def print_row(name: str, path: Path, options: argparse.Namespace) -> None:
-    """Measure one model, alternating, and print medians beside the targets."""
-    rounds = [(run("ours", path, options), run("theirs", path, options))
-              for _ in range(options.rounds)]  # fmt: skip
-    ours = {key: statistics.median(pair[0][key] for pair in rounds) for key in rounds[0][0]}
-    theirs = {key: statistics.median(pair[1][key] for pair in rounds) for key in rounds[0][1]}
-    cells = [name]
-    for key, target in zip(("prompt", "generate"), TARGETS.get(name, (0, 0)), strict=True):
-        cells += [f"{ours[key]:.1f}", f"{theirs[key]:.1f}", f"{ours[key] / theirs[key]:.2f}",
-                  f"{target:.2f}"]  # fmt: skip
-    cells += [f"{ours['peak_bytes'] / theirs['peak_bytes']:.2f}", f"{ours['load_s']:.2f}"]
-    print(COLUMNS.format(*cells), flush=True)
+def depth(kv_type: str, options: argparse.Namespace) -> Figures:
+    """SmolLM2 far into a conversation, with K and V of one type."""
+    n_past, n_prompt, n_generate = (256, 32, 4) if options.small else (8192, 512, 32)
+    sizes = {"n_past": n_past, "n_prompt": n_prompt, "n_generate": n_generate}
+    path = sides.model_file("smollm2")
+    ours, theirs = sides.alternate(
+        "depth", path, 1, kv_type=kv_type, n_threads=options.threads, **sizes
+    )
+    label = f"smollm2 {kv_type.upper()} behind {n_past:,}:"
+    for (key, n), least in zip(
+        (("prompt", n_prompt), ("generate", n_generate)), DEPTH_RATIOS, strict=True
+    ):
+        yield Figure(f"{label} {key} {n}", ours[key], theirs[key], least=least)
 
 
-def run(side: str, path: Path, options: argparse.Namespace) -> dict:
-    """One measurement of one side, in its own process."""
-    numbers = (options.prompt, options.generate, options.threads, options.depth)
-    command = [sys.executable, "-m", f"tests.bench.{side}", str(path), *map(str, numbers)]
-    return json.loads(subprocess.check_output(command, cwd=ROOT).splitlines()[-1])
+def streams(options: argparse.Namespace) -> Figures:
+    """Four conversations in each step, against one and against llama.cpp's four."""
+    sizes = {"n_streams": 4, "n_prompt": 32, "n_generate": 4 if options.small else 48}
+    path = sides.model_file("llama:1.1B:Q4_0")
+    ours, theirs = sides.alternate(
+        "streams", path, options.rounds, n_threads=options.threads, **sizes
+    )
+    yield Figure("1.1B Q4_0 one stream", ours["one"], theirs["one"])
+    both = ours["together"], theirs["together"]
+    yield Figure("1.1B Q4_0 four streams", *both, least=STREAMS_RATIO)
+    gains = (ours["together"] / ours["one"], theirs["together"] / theirs["one"])
+    yield Figure("1.1B Q4_0 four streams / one: ours", gains[0], unit="times", least=STREAMS_GAIN)
+    yield Figure("1.1B Q4_0 four streams / one: theirs", gains[1], unit="times")
 
+
+def saved(options: argparse.Namespace) -> Figures:
+    """Loading what was remembered of a prompt against reading it again."""
+    n_tokens = 640 if options.small else 4096
+    path = sides.model_file("smollm2")
+    numbers = {"n_tokens": n_tokens, "n_threads": options.threads}
+    ours, theirs = sides.alternate("saved", path, min(2, options.rounds), **numbers)
+    label = f"smollm2 {n_tokens:,} tokens:"
+    for key, words in (("read_s", "read"), ("save_s", "save"), ("load_s", "load")):
+        yield Figure(f"{label} {words}", ours[key] * 1e3, theirs[key] * 1e3, "ms")
+    yield Figure(f"{label} size", ours["n_bytes"] / 1e6, theirs["n_bytes"] / 1e6, "MB")
+    share = ours["load_s"] / ours["read_s"]
+    yield Figure(f"{label} load / read", share, unit="times", most=LOAD_SHARE)
+
+
+def scheduler(options: argparse.Namespace) -> Figures:
+    """What a step of four slots costs beside its decode."""
+    path = sides.model_file("smollm2")
+    sides.settle(path)
+    numbers = {"n_slots": 4, "n_generate": 16 if options.small else 128}
+    rounds = [
+        _last_json("scheduler", str(path), json.dumps({**numbers, "n_threads": options.threads}))
+        for _ in range(options.rounds)
+    ]
+    found = sides.medians(rounds)
+    for key, words in (("step_us", "step"), ("decode_us", "decode"), ("sampling_us", "sampling")):
+        yield Figure(f"smollm2 four slots: {words}", found[key], unit="µs")
+    label = "smollm2 four slots: outside the decode"
+    yield Figure(label, found["outside_percent"], unit="%", most=SCHEDULER_PERCENT)
+    yield Figure(f"{label}, no sampling", found["scheduler_percent"], unit="%")
+
+
+def window(n_panes: int, options: argparse.Namespace) -> Figures:
+    """The real window: start, model ready, and stalls while answers stream in every pane."""
+    sides.settle(sides.model_file("smollm2"))
+    lasting = ("--seconds", "2" if options.small else "10", "--panes", str(n_panes))
+    found = sides.medians([_last_json("start", *lasting) for _ in range(options.rounds)])
+    if n_panes == 1:
+        yield Figure("window usable", found["usable_s"], unit="s", most=START_S)
+        yield Figure("smollm2 ready after that", found["ready_s"], unit="s", most=START_S)
+    label = f"{found['n_running']:.0f} answers streaming: event loop stall"
+    yield Figure(f"{label} p99", found["p99_ms"], unit="ms", most=STALL_MS)
+    yield Figure(f"{label} longest", found["longest_ms"], unit="ms")
+
+
+def by_itself(module: str, options: argparse.Namespace) -> Figures:
+    """A measurement that prints its own lines, where it is part of this tree."""
+    if Path(__file__).with_name(f"{module}.py").exists():
+        subprocess.check_call([sys.executable, "-m", f"tests.bench.{module}"], cwd=sides.ROOT)
+    yield from ()
+
+
+def _last_json(module: str, *arguments: str) -> dict[str, float]:
+    command = [sys.executable, "-m", f"tests.bench.{module}", *arguments]
+    return json.loads(subprocess.check_output(command, cwd=sides.ROOT).splitlines()[-1])
+
+
+MEASUREMENTS: dict[str, Callable[[argparse.Namespace], Figures]] = {
+    **{name: partial(speed, name) for name in SPEEDS},
+    "streams": streams,
+    "depth-f16": partial(depth, "f16"),
+    "depth-q8_0": partial(depth, "q8_0"),
+    "saved": saved,
+    "scheduler": scheduler,
+    "window": partial(window, 1),
+    "panes": partial(window, 4),
+    "frames": partial(by_itself, "window_frames"),
+    "sampling": partial(by_itself, "sampling_cost"),
+}
 
 if __name__ == "__main__":
     main()
