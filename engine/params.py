@@ -34,6 +34,7 @@ LIVE_LIMITS = ("n_predict", "t_max_predict_ms", "stop", "reasoning_budget")
 
 _T = TypeVar("_T")
 Message = Mapping[str, Any]  # {"role": …, "content": …}
+Change = tuple[int, Mapping[str, Any]]  # the token it acts on first, names and values
 Prompt = str | tuple[int, ...] | tuple[Message, ...]
 
 
@@ -247,10 +248,39 @@ def _schema(value: Any) -> Any:
     return value
 
 
+def checked_changes(changes: Mapping[str, Any]) -> None:
+    """Raise RequestError for what cannot change while an answer runs, or not to that value."""
+    known = option_names(SamplingParams) + LIVE_LIMITS
+    for name in changes:
+        if name not in known:
+            raise RequestError(f"“{name}” cannot change while running.{nearest(name, known)}")
+    CompletionRequest(**changes)
+
+
+def _planned(value: Any) -> tuple[Change, ...]:
+    """Return changes by the token they act on first, in order; else raises RequestError."""
+    wrong = RequestError("“changes” must be pairs (number of a token, names and values), in order.")
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise wrong
+    found: list[Change] = []
+    for pair in value:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2 or type(pair[0]) is not int:
+            raise wrong
+        at, values = pair
+        if not isinstance(values, Mapping) or at < (found[-1][0] if found else 0):
+            raise wrong
+        checked_changes(values)
+        found.append((at, dict(values)))
+    return tuple(found)
+
+
 @_strict
 @dataclass(frozen=True)
 class CompletionRequest(_Options):
     """One question to the model: a prompt, how to sample, when to stop, who listens.
+
+    `changes` are pairs (n, names and values) that act from token n of the answer on, counted from
+    0, as CompletionHandle.update does; those of Finished let an answer be written again.
 
     `on_event(event)` is called on the engine thread and must return at once; without it the
     handle is iterated. Counts are tokens, times milliseconds, -1 means no limit. Sampling names
@@ -281,6 +311,7 @@ class CompletionRequest(_Options):
     json_schema: Any = None
     regex: str | None = None
     reasoning_budget: int = _number(-1, int, -1, MAX_INT)
+    changes: tuple[Change, ...] = ()
     on_event: Callable[[Any], None] | None = None
 
     def __post_init__(self) -> None:
@@ -290,5 +321,6 @@ class CompletionRequest(_Options):
         self._set("grammar_triggers", tuple(self.grammar_triggers))
         self._set("json_schema", _schema(self.json_schema))
         self._set("params", _sampling(self.params))
+        self._set("changes", _planned(self.changes))
         if self.on_event is not None and not callable(self.on_event):
             raise RequestError("“on_event” must be a function of one event.")

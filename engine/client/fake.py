@@ -307,6 +307,8 @@ class _Answer:
         self.text = ""
         self.seed = fake_seed(request.params.seed, self.id_task)
         self.tokens: tuple[int, ...] = ()
+        self.changes: list[Any] = []
+        self.n_heard = 0
         self.started, self.first_token, self.submitted = 0.0, 0.0, time.monotonic()
         self.read_ms = 0.0
         self._events = self._play(client)
@@ -357,6 +359,7 @@ class _Answer:
                 yield Failed(self.failure[0].kind, str(self.failure[0]), self.index)
                 return
             self.first_token = self.first_token or time.monotonic()
+            self._hear(n - 1)
             self.text += piece
             self.tokens += (len(piece),)
             yield TextDelta(piece, (len(piece),), fake_probs(self.request, piece), self.index)
@@ -375,6 +378,12 @@ class _Answer:
             if n_left == 0:
                 return
             self.n_read += min(n_batch, n_left)
+
+    def _hear(self, at: int) -> None:
+        """Note what changes at a token, planned or wished."""
+        wished, self.n_heard = self.mailbox.changes_after(self.n_heard)
+        planned = [change for change in self.request.changes if change[0] == at]
+        self.changes += [*planned, *([(at, wished)] if wished else [])]
 
     def _finished(self, stop_type: str) -> Finished:
         now = time.monotonic()
@@ -395,4 +404,5 @@ class _Answer:
             id_slot=self.id_slot,
             seed=self.seed,
             index=self.index,
+            changes=tuple(self.changes),
         )

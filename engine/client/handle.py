@@ -4,8 +4,8 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from engine.errors import RequestError, nearest
-from engine.params import LIVE_LIMITS, CompletionRequest, SamplingParams, option_names
+from engine.errors import RequestError
+from engine.params import CompletionRequest, checked_changes
 from engine.server.events import Event, Failed, Finished
 from engine.server.mailbox import Mailbox
 
@@ -65,11 +65,7 @@ class CompletionHandle:
 
         Raises RequestError at once for an unknown name or a value out of range.
         """
-        known = option_names(SamplingParams) + LIVE_LIMITS
-        for name in changes:
-            if name not in known:
-                raise RequestError(f"“{name}” cannot change while running.{nearest(name, known)}")
-        CompletionRequest(**changes)
+        checked_changes(changes)
         self._mailbox.leave_changes(changes)
 
     def end_reasoning(self) -> None:

@@ -93,7 +93,9 @@ class Timings:
 class Finished:
     """The whole answer and why it ended: `stop_type` is eos, word, limit or cancelled.
 
-    `tokens` are all sampled ids, the ending one included; `truncated`: the context was full.
+    `tokens` are all sampled ids, the ending one included; `truncated`: the context was full;
+    `changes` are pairs (token, names and values) of what changed on the way, and where it acted
+    first.
     """
 
     text: str
@@ -106,6 +108,7 @@ class Finished:
     id_slot: int = -1
     seed: int = 0
     index: int = 0
+    changes: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)

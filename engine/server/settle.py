@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from engine.errors import EngineError, InternalError, RequestError
@@ -44,11 +44,10 @@ class Settler:
         if slot.task.is_given_up:
             self.finish(slot, "cancelled")
             return
-        changes, slot.n_changes_heard = slot.task.mailbox.changes_after(slot.n_changes_heard)
-        if changes:
+        for changes in slot.wishes():
             self._change(slot, changes)
 
-    def _change(self, slot: Slot, changes: dict[str, Any]) -> None:
+    def _change(self, slot: Slot, changes: Mapping[str, Any]) -> None:
         """Go on with other parameters; an impossible wish is not worth losing the answer."""
         assert slot.sampler is not None
         try:
@@ -59,6 +58,7 @@ class Settler:
         if "reasoning_budget" in changes:
             slot.sampler.limit_reasoning(changes["reasoning_budget"])
         slot.request = slot.request.replace(**changes)
+        slot.changes.append((len(slot.generated), dict(changes)))
         slot.emitter.use_stop_words(self.stop_words(slot.request))
 
     def take_row(self, slot: Slot, row: Row) -> None:

@@ -6,11 +6,11 @@ IDLE ─launch→ STARTED ─→ PROCESSING_PROMPT ─→ DONE_PROMPT ─→ GEN
 
 import enum
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from engine.params import CompletionRequest
+from engine.params import Change, CompletionRequest
 from engine.server.emit import TextEmitter
 from engine.server.events import Event, Finished, PromptProgress, TextDelta, Timings, TokenProb
 from engine.server.metrics import SlotStatus
@@ -57,6 +57,8 @@ class Slot:
         self.n_cached = 0
         self.n_read = 0
         self.n_changes_heard = 0
+        self.changes: list[Change] = []  # those that took hold
+        self.n_planned = 0  # of the request's own changes that are done
         self.arriving: tuple[Any, Future[Any]] | None = None  # a place on disk, what is read of it
         self.is_truncated = False  # the context was full and its middle was dropped
         self.started_at = self.read_at = self.first_token_at = self.last_token_at = 0.0
@@ -102,6 +104,18 @@ class Slot:
             return self.prompt_row[1]
         return None
 
+    def wishes(self) -> list[Mapping[str, Any]]:
+        """Return what is to change before the next token, planned or wished since the last."""
+        plan, n_generated, found = self.request.changes, len(self.generated), []
+        while self.n_planned < len(plan) and plan[self.n_planned][0] <= n_generated:
+            found.append(plan[self.n_planned][1])
+            self.n_planned += 1
+        if self.task is not None:
+            heard = self.task.mailbox.changes_after(self.n_changes_heard)
+            changes, self.n_changes_heard = heard
+            found += [changes] if changes else []
+        return found
+
     def send(self, event: Event) -> None:
         """Deliver an event to whoever asked."""
         if self.task is not None:
@@ -132,6 +146,7 @@ class Slot:
             id_slot=self.id,
             seed=self.seed,
             index=self.index,
+            changes=tuple(self.changes),
         )
 
     def timings(self) -> Timings:
