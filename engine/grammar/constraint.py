@@ -61,13 +61,12 @@ class Constraint:
             raise GrammarError(
                 f"The grammar names the token {min(beyond)}, but the model has {tokens.n_tokens:,}."
             )
-        return Matcher(tokens, library.make_matcher(tokens.tokenizer, self.lark))
+        return Matcher(tokens, library.begin(tokens.tokenizer, self.lark))
 
 
 def _checked(constraint: Constraint) -> Constraint:
     """Return a constraint that the library takes and that some text fulfils."""
     if not constraint.tokens:  # token ids need the vocabulary of the model
-        matcher = library.make_matcher(library.byte_tokenizer(), constraint.lark)
-        if not library.has_a_way(matcher):
+        if not library.has_a_way(library.begin(library.byte_tokenizer(), constraint.lark)):
             raise GrammarError("The grammar cannot be fulfilled: no text matches it.")
     return constraint

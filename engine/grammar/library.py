@@ -2,11 +2,12 @@
 
 import functools
 
-import llguidance
+import numpy as np
 
 from engine.errors import GrammarError
+from engine.grammar.bindings import Limits, State, Tokenizer
 
-_LIMITS = llguidance.LLParserLimits(
+_LIMITS = Limits(
     max_items_in_row=2_000,
     initial_lexer_fuel=2_000_000,
     step_lexer_fuel=1_000_000,
@@ -30,22 +31,17 @@ _TOO_COMPLEX = (
 )
 
 
-def make_matcher(tokenizer: llguidance.LLTokenizer, lark: str) -> llguidance.LLMatcher:
-    """Return a matcher at the beginning of a Lark grammar; raises GrammarError with the cause."""
-    made = _matcher(tokenizer, lark)
-    if made.is_error():
+def begin(tokenizer: Tokenizer, lark: str) -> State:
+    """Return the state at the beginning of a Lark grammar; raises GrammarError with the cause."""
+    made = State.begin(tokenizer, _OPTIONS + lark, _LIMITS)
+    if made.is_error:
         raise library_error(made)
     return made
 
 
-def _matcher(tokenizer: llguidance.LLTokenizer, lark: str) -> llguidance.LLMatcher:
-    text = llguidance.LLMatcher.grammar_from_lark(_OPTIONS + lark)
-    return llguidance.LLMatcher(tokenizer, text, log_level=0, limits=_LIMITS)
-
-
-def library_error(matcher: llguidance.LLMatcher) -> GrammarError:
-    """Return the error of a matcher that failed, as a sentence."""
-    cause = matcher.get_error().strip().split("\n")[0][:200]
+def library_error(state: State) -> GrammarError:
+    """Return the error of a state that failed, as a sentence."""
+    cause = state.error.strip().split("\n")[0][:200]
     if any(word in cause.lower() for word in _TOO_COMPLEX):
         return GrammarError(
             f"The grammar is too complex to be followed: shorten its repetitions ({cause})."
@@ -54,24 +50,25 @@ def library_error(matcher: llguidance.LLMatcher) -> GrammarError:
 
 
 @functools.cache
-def byte_tokenizer() -> llguidance.LLTokenizer:
-    """Return a vocabulary of the 256 bytes, for questions about a grammar alone."""
-    return llguidance.LLTokenizer("byte")
+def byte_tokenizer() -> Tokenizer:
+    """Return a vocabulary of the 256 bytes and an end, for questions about a grammar alone."""
+    return Tokenizer([*(bytes([i]) for i in range(256)), b"\xff<end>"], [256])
 
 
 def is_empty(body: str) -> bool:
     """Whether no text matches a Lark terminal; raises GrammarError if it is too complex."""
-    return not has_a_way(_matcher(byte_tokenizer(), f"start: T\nT: {body}\n"))
+    lark = f"{_OPTIONS}start: T\nT: {body}\n"
+    return not has_a_way(State.begin(byte_tokenizer(), lark, _LIMITS))
 
 
-def has_a_way(matcher: llguidance.LLMatcher) -> bool:
-    """Whether a matcher over bytes can end or go on; raises GrammarError if it is too complex."""
-    if matcher.is_accepting():
+def has_a_way(state: State) -> bool:
+    """Whether a state over bytes can end or go on; raises GrammarError if it is too complex."""
+    if state.is_accepting:
         return True
-    mask = matcher.compute_bitmask()
-    if matcher.is_error():
-        if "NoExtension" in matcher.get_error():
+    mask = np.zeros(9, np.uint32)
+    state.mask(mask)
+    if state.is_error:
+        if "NoExtension" in state.error:
             return False
-        raise library_error(matcher)
-    eos = byte_tokenizer().eos_token
-    return any(bits & ~(1 << eos % 8 if i == eos // 8 else 0) for i, bits in enumerate(mask))
+        raise library_error(state)
+    return bool(mask[:8].any())

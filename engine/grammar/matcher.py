@@ -1,10 +1,10 @@
 """Matcher: one text as it grows, which tokens may come next, and the way back."""
 
-import llguidance
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import InternalError
+from engine.grammar.bindings import State
 from engine.grammar.library import library_error
 from engine.grammar.tokens import TokenTable
 
@@ -16,7 +16,7 @@ _LIMITS = np.where(_BITS == 1, np.float32(np.inf), np.float32(-np.inf))
 class Matcher:
     """Follows one text token by token; not shared between threads."""
 
-    def __init__(self, tokens: TokenTable, state: llguidance.LLMatcher) -> None:
+    def __init__(self, tokens: TokenTable, state: State) -> None:
         self.tokens = tokens
         self._state = state
         self._mask = tokens.blank()
@@ -26,12 +26,12 @@ class Matcher:
     @property
     def may_end(self) -> bool:
         """Whether the text is complete, so that a token may end generation here."""
-        return bool(self._state.is_accepting())
+        return self._state.is_accepting
 
     @property
     def must_end(self) -> bool:
         """Whether nothing but the end can follow."""
-        return bool(self._n_ends or (self._state.is_stopped() and not self._state.is_error()))
+        return bool(self._n_ends) or (self._state.is_stopped and not self._state.is_error)
 
     def mask(self) -> NDArray[np.uint32]:
         """Return which tokens may come next, uint32 [n_words]; overwritten by the next call.
@@ -41,8 +41,8 @@ class Matcher:
         """
         if self._n_ends:
             return _only(self._mask, self.tokens.eog_ids)
-        self._state.unsafe_compute_mask_ptr(self._mask.ctypes.data, self._mask.nbytes)
-        if self._state.is_error():
+        self._state.mask(self._mask)
+        if self._state.is_error:
             raise library_error(self._state)
         return self._mask
 
@@ -98,7 +98,7 @@ class Matcher:
 
     def clone(self) -> "Matcher":
         """Return a copy that goes its own way from here."""
-        made = Matcher(self.tokens, self._state.deep_copy())
+        made = Matcher(self.tokens, self._state.clone())
         made._taken, made._n_ends = list(self._taken), self._n_ends
         return made
 
@@ -107,13 +107,13 @@ class Matcher:
             return False
         if not all(self.tokens.pieces[token] for token in ids):
             return False
-        fits = self._state.validate_tokens(ids) == len(ids)
-        if self._state.is_error():
+        fits = self._state.n_fitting(ids) == len(ids)
+        if self._state.is_error:
             raise library_error(self._state)
         return fits
 
     def _consume(self, ids: list[int]) -> None:
-        if ids and not self._state.consume_tokens(ids):
+        if ids and not self._state.consume(ids):
             raise library_error(self._state)
 
 

@@ -1,14 +1,15 @@
 """The tokens of a vocabulary as the matching library wants them, made once for each vocabulary."""
 
+import time
 import weakref
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Protocol
 
-import llguidance
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import GrammarError
+from engine.grammar.bindings import Tokenizer
 
 
 class Vocabulary(Protocol):
@@ -29,18 +30,17 @@ class TokenTable:
 
     A token's text is its bytes with special tokens visible, so a token may end in the middle of a
     character. Tokens without text, and those that begin with NUL, are never allowed. Takes about
-    0.2 s for 49k tokens and 1.3 s for 262k: `of` keeps it as long as the vocabulary lives.
+    0.2 s for 49k tokens and 1.3 s for 262k, beside other threads: `of` keeps it as long as the
+    vocabulary lives.
     """
 
     def __init__(self, vocab: Vocabulary) -> None:
         self.n_tokens = vocab.n_tokens
         self.eog_ids = frozenset(vocab.eog_ids)
-        self.pieces = [vocab.piece(token) for token in range(vocab.n_tokens)]
+        self.pieces = list(_pieces(vocab))
         # Without a token that ends generation the library gets one that is no real token.
         ends = sorted(self.eog_ids) or [vocab.n_tokens]
-        self.tokenizer = llguidance.LLTokenizer(
-            _Tokens(self.pieces, self.eog_ids, ends[0]), eos_token=ends
-        )
+        self.tokenizer = Tokenizer(_as_wanted(self.pieces, ends), ends)
         self.n_words = (self.tokenizer.vocab_size + 31) // 32
         self._ids: dict[bytes, int] = {}
 
@@ -74,21 +74,19 @@ class TokenTable:
 _TABLES: "weakref.WeakKeyDictionary[Vocabulary, TokenTable]" = weakref.WeakKeyDictionary()
 
 
-class _Tokens(llguidance.TokenizerWrapper):
-    """The face of a tokenizer that the library asks for."""
+def _pieces(vocab: Vocabulary) -> Iterator[bytes]:
+    """Yield the bytes of every token, and give way to other threads now and then."""
+    for token in range(vocab.n_tokens):
+        if token % 1024 == 0:
+            time.sleep(0)
+        yield vocab.piece(token)
 
-    is_tokenizer_wrapper = True
 
-    def __init__(self, pieces: list[bytes], eog_ids: Collection[int], end: int) -> None:
-        self.eos_token_id, self.bos_token_id = end, None
-        self.special_token_ids = []
-        self.tokens = [b"" if piece[:1] == b"\0" else piece for piece in pieces]
-        for token in eog_ids:  # 0xFF marks what is no text
-            self.tokens[token] = b"\xff" + pieces[token]
-        if end == len(pieces):
-            self.tokens.append(b"\xff<end>")
-
-    def _encode_string(self, s: str) -> list[int]:
-        return []  # only asked when tokens are forced, which is not used here
-
-    __call__ = _encode_string
+def _as_wanted(pieces: list[bytes], ends: list[int]) -> list[bytes]:
+    """Return the texts for the library, which takes what begins with 0xFF for no text."""
+    tokens = [b"" if piece[:1] == b"\0" else piece for piece in pieces]
+    for token in ends:
+        if token == len(tokens):
+            tokens.append(b"<end>")
+        tokens[token] = b"\xff" + tokens[token]
+    return tokens

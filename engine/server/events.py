@@ -15,7 +15,7 @@ from engine.errors import EngineError
 class TokenProb:
     """One token with its probability: its id, its bytes, ln(p), and the likeliest rivals.
 
-    With `CompletionRequest.trace`, `stages` is what each sampler made of them, "logits" first:
+    `is_end`: the answer ends with it, and its bytes are no text. With `CompletionRequest.trace`, `stages` is what each sampler made of them, "logits" first:
     `name`, `n_left` and `probs` (token id → probability, 0.0 where the token is cut).
     """
 
@@ -24,6 +24,7 @@ class TokenProb:
     logprob: float
     top: tuple["TokenProb", ...] = ()
     stages: tuple[Any, ...] = ()
+    is_end: bool = False
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,11 @@ def token_probs(slot: Slot, token: int, row: Row, loaded: Loaded) -> tuple[Token
     else:
         ranking = loaded.rank_row(row, token, n_probs)
     pairs = zip(ranking.ids.tolist(), ranking.logprobs.tolist(), strict=True)
-    piece = loaded.vocab.piece
-    top = tuple(TokenProb(rival, piece(rival, special=True), ln_p) for rival, ln_p in pairs)
-    stages = slot.sampler.stages if slot.request.trace else ()
+    piece, ends = loaded.vocab.piece, loaded.vocab.eog_ids
+    top = tuple(
+        TokenProb(rival, piece(rival, special=True), ln_p, is_end=rival in ends)
+        for rival, ln_p in pairs
+    )
+    stages = tuple(slot.sampler.stages) if slot.request.trace else ()
     own = piece(token, special=True)
-    return (TokenProb(token, own, float(ranking.logprob), top, tuple(stages)),)
+    return (TokenProb(token, own, float(ranking.logprob), top, stages, token in ends),)
