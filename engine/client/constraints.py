@@ -1,11 +1,11 @@
 """What a request allows its answer to be: grammar, schema or pattern, and how long to reason."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from engine.errors import GrammarError
+from engine.errors import GrammarError, InternalError
 from engine.grammar import Constraint, LazyMatcher, Matcher, ReasoningBudget, TokenTable, Trigger
 from engine.grammar.reasoning import State
 from engine.params import CompletionRequest
@@ -25,8 +25,18 @@ N_REMEMBERED = 32  # constraints that are kept for the next request
 def make_matcher(request: CompletionRequest, vocab: Any) -> Matcher | LazyMatcher | None:
     """Return what follows a request's grammar, json_schema or regex, or None without any.
 
-    Raises GrammarError with the place for what cannot be honoured.
+    An answer that the prompt begins goes on inside its grammar; a beginning that does not fit
+    leaves the grammar to what follows. Raises GrammarError with the place for what cannot be
+    honoured.
     """
+    made = _matcher(request, vocab)
+    begun = _begun(request.prompt)
+    if made is None or not begun or _takes(made, begun, vocab):
+        return made
+    return _matcher(request, vocab)
+
+
+def _matcher(request: CompletionRequest, vocab: Any) -> Matcher | LazyMatcher | None:
     constraint = _constraint(request, vocab)
     if constraint is None:
         if request.grammar_lazy:
@@ -37,6 +47,26 @@ def make_matcher(request: CompletionRequest, vocab: Any) -> Matcher | LazyMatche
         return matcher
     triggers = [_trigger(value, vocab) for value in request.grammar_triggers]
     return LazyMatcher(matcher, triggers)
+
+
+def _begun(prompt: Any) -> str:
+    """Return the beginning of the answer that stands at the end of a prompt, or ""."""
+    last = prompt[-1] if isinstance(prompt, tuple) and prompt else None
+    is_begun = isinstance(last, Mapping) and last.get("role") == "assistant"
+    content = last.get("content") if is_begun and isinstance(last, Mapping) else ""
+    return content if isinstance(content, str) else ""
+
+
+def _takes(matcher: Matcher | LazyMatcher, begun: str, vocab: Any) -> bool:
+    """Let a matcher follow the beginning of an answer; False if it cannot, and is used up then."""
+    if isinstance(matcher, Matcher):
+        return matcher.accept_text(begun.encode("utf-8", "replace"))
+    try:
+        for token in vocab.tokenize(begun, parse_special=False, add_special=False):
+            matcher.accept(token)
+    except (GrammarError, InternalError):
+        return False
+    return True
 
 
 def _constraint(request: CompletionRequest, vocab: Any) -> Constraint | None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from engine.grammar import LazyMatcher, Matcher, ReasoningBudget
 from engine.grammar.reasoning import State
+from engine.sampling.trace import Stage
 
 
 class ConstrainedSampler:
@@ -28,6 +29,8 @@ class ConstrainedSampler:
         self.budget = budget
         self._grammar_first = grammar_first
         self._is_lazy = isinstance(matcher, LazyMatcher)
+        self._stages: Sequence[Any] = ()
+        self._asks_last = False  # the grammar only approved of what the chain chose
 
     @property
     def must_end(self) -> bool:
@@ -36,14 +39,26 @@ class ConstrainedSampler:
 
     @property
     def stages(self) -> Sequence[Any]:
-        """Return what each step of the chain did when it last chose; empty unless asked for."""
-        return self.chain.stages
+        """Return what each step did when a token was last chosen; empty unless asked for.
+
+        Where a grammar was asked after the chain it is the last stage, “grammar”; where it went
+        first, what it forbids has no probability from the beginning.
+        """
+        return self._stages
 
     def apply(self, logits: Any) -> int:
         """Choose a token from one row of logits f32 [n_vocab], which is not changed.
 
         Raises RequestError if budget, grammar and chain together leave no token.
         """
+        token = self._choose(logits)
+        self._stages = self.chain.stages
+        if self._asks_last and self._stages and self.matcher is not None:
+            self._stages = (*self._stages, _held_to(self._stages[-1], self.matcher, self.chain))
+        return token
+
+    def _choose(self, logits: Any) -> int:
+        self._asks_last = False
         row = logits
         if self.budget is not None and self.budget.allowed() is not None:
             row = logits.copy()
@@ -54,6 +69,7 @@ class ConstrainedSampler:
         if not self._grammar_first:
             token = self.chain.apply(row)
             if matcher.accepts(token):
+                self._asks_last = True
                 return token
         if row is logits:
             row = logits.copy()
@@ -104,3 +120,13 @@ class ConstrainedSampler:
             State.DONE,
         )
         return not (self._is_lazy and is_reasoning)
+
+
+def _held_to(last: Stage, matcher: Matcher | LazyMatcher, chain: Any) -> Stage:
+    """Return a stage “grammar”: what the chain left, without what the grammar forbids."""
+    left = chain.candidates()
+    mask, ids = matcher.mask(), left.ids[left.probs > 0]
+    ids = ids[ids < 32 * len(mask)]
+    n_left = int(((mask[ids >> 5] >> (ids & 31)) & 1).sum())
+    probs = {token: p if matcher.accepts(token) else 0.0 for token, p in last.probs.items()}
+    return Stage("grammar", n_left, probs)

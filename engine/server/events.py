@@ -16,7 +16,8 @@ class TokenProb:
     """One token with its probability: its id, its bytes, ln(p), and the likeliest rivals.
 
     `is_end`: the answer ends with it, and its bytes are no text. With `CompletionRequest.trace`,
-    `stages` is what each sampler (and a grammar) made of them, "logits" first: `name`, `n_left` and `probs` (token id → probability, 0.0 where the token is cut).
+    `stages` is what each sampler (and a grammar) made of them, "logits" first: `name`, `n_left`
+    and `probs` (token id → probability, 0.0 where the token is cut).
     """
 
     token: int

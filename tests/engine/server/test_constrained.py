@@ -26,6 +26,8 @@ VOCAB = Vocab()
 class Chain:
     """Takes the likeliest token and notes what it was shown and told."""
 
+    stages = ()
+
     def __init__(self):
         self.shown, self.accepted = [], []
 
