@@ -173,6 +173,7 @@ class Program:
         banned = {t for t, bias in self._biases() if bias == -math.inf}
         fallback = next((t for t in (vocab.eot, vocab.eos) if t >= 0 and t not in banned), -1)
         texts = texts_of(vocab, special=False)
+        self._kept.append(texts)
         array = self._keep(np.array(ends or [0], np.int32))
         return array, len(ends), fallback, address(texts.bytes), address(texts.starts)
 

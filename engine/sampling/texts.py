@@ -1,18 +1,22 @@
 """Texts of all tokens of a vocabulary in one stretch of bytes, and the breakers found in them."""
 
-import re
+import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.errors import RequestError
 from engine.native.buffers import address
 from engine.sampling import words as w
 
+MAX_BREAKERS = 64
 MAX_BREAKER_BYTES = 40
 MAX_TAIL_TOKENS = 20
+MAX_KNOWN = 16  # texts and sets of breakers that are kept for a vocabulary
 _T = TypeVar("_T")
 
 
@@ -34,8 +38,8 @@ class Vocabulary(Protocol):
     def eog_ids(self) -> frozenset[int]:
         """Tokens that end generation."""
 
-    def piece(self, token: int, special: bool = True) -> bytes:
-        """The bytes of a token."""
+    def joined_pieces(self, special: bool = True) -> tuple[bytes, NDArray[np.int64]]:
+        """The bytes of all tokens in one, and where each begins, [n_tokens + 1]."""
 
     def tokenize(self, text: str, parse_special: bool = ..., add_special: bool = ...) -> list[int]:
         """Text to token ids."""
@@ -45,26 +49,35 @@ class TokenTexts:
     """The bytes of every token one after the other; token t is bytes[starts[t] : starts[t + 1]]."""
 
     def __init__(self, vocab: Vocabulary, special: bool) -> None:
-        pieces = [vocab.piece(token, special=special) for token in range(vocab.n_tokens)]
-        lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
-        self.whole = b"".join(pieces)
-        self.starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        self.whole, self.starts = vocab.joined_pieces(special)
         self.bytes = np.frombuffer(self.whole + b"\0", np.uint8)
+
+    @cached_property
+    def _by_last_byte(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Tokens by the last byte of their text, and where those of each byte begin [257]."""
+        with_text = np.flatnonzero(np.diff(self.starts))
+        last = self.bytes[self.starts[with_text + 1] - 1]
+        order = np.argsort(last, kind="stable")
+        return with_text[order], np.searchsorted(last[order], np.arange(257))
 
     def holding(self, text: bytes) -> NDArray[np.int64]:
         """Return the tokens whose text contains `text`, int64, each once."""
-        found = re.finditer(b"(?=" + re.escape(text) + b")", self.whole)
-        places = np.fromiter((match.start() for match in found), np.int64)
+        n = max(0, len(self.bytes) - len(text))
+        places = np.flatnonzero(self.bytes[:n] == text[0])
+        for i in range(1, len(text)):
+            places = places[self.bytes[places + i] == text[i]]
         tokens = np.searchsorted(self.starts, places, side="right") - 1
         return np.unique(tokens[places + len(text) <= self.starts[tokens + 1]])
 
     def ending(self, text: bytes) -> NDArray[np.int64]:
         """Return the tokens whose text ends with `text`, int64."""
-        ends = self.starts[1:]
-        fits = ends - self.starts[:-1] >= len(text)
-        for i, byte in enumerate(text):
-            fits &= self.bytes[np.where(fits, ends - len(text) + i, 0)] == byte
-        return np.flatnonzero(fits)
+        tokens, bounds = self._by_last_byte
+        found = tokens[bounds[text[-1]] : bounds[text[-1] + 1]]
+        ends = self.starts[found + 1]
+        found = found[ends - self.starts[found] >= len(text)]
+        for i in range(2, len(text) + 1):
+            found = found[self.bytes[self.starts[found + 1] - i] == text[-i]]
+        return np.sort(found)
 
 
 class Breakers:
@@ -94,8 +107,12 @@ def find_tails(vocab: Vocabulary, breakers: Sequence[str]) -> dict[int, list[tup
     """Return, for each token that holds or begins a breaker, the tails that complete it.
 
     A token that holds a whole breaker has the empty tail. Breakers are cut to 40 bytes, tails to
-    20 tokens.
+    20 tokens. Raises RequestError for more than 64 of them.
     """
+    if len(breakers) > MAX_BREAKERS:
+        raise RequestError(
+            f"“dry_sequence_breakers” holds {len(breakers):,} texts, more than {MAX_BREAKERS}."
+        )
     texts = texts_of(vocab, special=True)
     tails: dict[int, list[tuple[int, ...]]] = {}
     for text in breakers:
@@ -121,14 +138,24 @@ def _completions(
 
 
 # What is worked out once for a vocabulary goes when the vocabulary goes.
+_LOCK = threading.Lock()  # requests are prepared on one thread and changed on another
 _KNOWN: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = weakref.WeakKeyDictionary()
 
 
 def _once(vocab: Vocabulary, key: Any, make: Callable[[], _T]) -> _T:
-    known = _KNOWN.setdefault(vocab, {})
-    if key not in known:
-        known[key] = make()
-    return known[key]
+    """Return what was made for a key, or make it; what was wanted least lately is forgotten."""
+    with _LOCK:
+        known = _KNOWN.setdefault(vocab, {})
+        found = known.pop(key, None)
+        if found is not None:
+            known[key] = found
+            return found
+    made = make()
+    with _LOCK:
+        known[key] = made
+        while len(known) > MAX_KNOWN:
+            del known[next(iter(known))]
+    return made
 
 
 def texts_of(vocab: Vocabulary, special: bool) -> TokenTexts:

@@ -66,6 +66,20 @@ class Pieces:
             return packed.odd[token]
         return packed.joined[packed.starts[token] : packed.starts[token + 1]]
 
+    def joined(self, special: bool = True) -> tuple[bytes, NDArray[np.int64]]:
+        """Return the bytes of all tokens in one, and where each begins, int64 [n + 1].
+
+        Without `special` as in `piece`. Milliseconds for 262k tokens; a copy of a few megabytes.
+        """
+        packed, hidden = self._packed, dict[int, bytes]()
+        if not special:
+            marked = np.flatnonzero(self._attributes & (CONTROL | UNKNOWN))
+            hidden = dict.fromkeys(marked.tolist(), b"")
+        other = {**packed.odd, **hidden}
+        if not other:
+            return packed.joined, np.asarray(packed.starts, np.int64)
+        return _with_others(packed, other)
+
     def require(self, token: int) -> None:
         """Raise RequestError for an id outside the vocabulary."""
         if not 0 <= token < len(self._tokens):
@@ -92,6 +106,17 @@ class Pieces:
         )
         spelled = {token: _spelled(self._tokens[token]) for token in np.flatnonzero(odd).tolist()}
         return _Packed(out[: starts[n]].tobytes(), starts.data, spelled)
+
+
+def _with_others(packed: _Packed, other: dict[int, bytes]) -> tuple[bytes, NDArray[np.int64]]:
+    """Return the packed pieces with some of them replaced."""
+    old = np.asarray(packed.starts, np.int64)
+    lengths, parts, done = np.diff(old), list[bytes](), 0
+    for token in sorted(other):
+        parts += [packed.joined[done : old[token]], other[token]]
+        lengths[token], done = len(other[token]), int(old[token + 1])
+    parts.append(packed.joined[done:])
+    return b"".join(parts), np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
 def _kinds(attributes: NDArray[np.uint8]) -> NDArray[np.uint8]:

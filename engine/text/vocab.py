@@ -3,6 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from engine.text.assemble import pieces_of, text_tokenizer
 from engine.text.pieces import clean
 from engine.text.read import VocabFile, read_vocab
@@ -115,6 +118,10 @@ class Vocab:
         Raises RequestError for an id outside the vocabulary.
         """
         return self._pieces.piece(token, special)
+
+    def joined_pieces(self, special: bool = True) -> tuple[bytes, NDArray[np.int64]]:
+        """Return what `piece` gives for every token, all in one, and where each begins [n + 1]."""
+        return self._pieces.joined(special)
 
     def detokenize(self, ids: Iterable[int], special: bool = True) -> bytes:
         """Return the bytes of a whole text, as the vocabulary wants it: without the space that

@@ -1,5 +1,7 @@
 """A vocabulary in which token 7 is written <7>: enough for every sampler."""
 
+import numpy as np
+
 
 class NumberedVocab:
     def __init__(self, n_tokens, eog_ids=(), texts=None, suppressed=()):
@@ -13,6 +15,10 @@ class NumberedVocab:
         if not special and token in self.eog_ids:
             return b""
         return self._texts[token] if self._texts else b"<%d>" % token
+
+    def joined_pieces(self, special=True):
+        pieces = [self.piece(token, special) for token in range(self.n_tokens)]
+        return b"".join(pieces), np.cumsum([0, *map(len, pieces)])
 
     def tokenize(self, text, parse_special=True, add_special=True):
         """Longest piece first; what no piece begins is left out."""

@@ -38,6 +38,19 @@ def test_sentence_pieces():
     assert vocab.find("no such piece") == -1
 
 
+@pytest.mark.parametrize("special", [True, False])
+def test_all_pieces_in_one_are_each_of_them(special):
+    for vocab in (
+        make.vocab(make.byte_pairs(["a b"], FURTHER)),
+        make.vocab(make.sentence_pieces({"▁a": 0.0}, FURTHER | {"▁é▁": make.NORMAL})),
+        make.vocab(make.byte_pairs(["a b"], {"Ġé": make.NORMAL})),
+    ):
+        whole, starts = vocab.joined_pieces(special)
+        assert len(starts) == vocab.n_tokens + 1 and starts[-1] == len(whole)
+        found = [whole[a:b] for a, b in zip(starts[:-1], starts[1:], strict=True)]
+        assert found == [vocab.piece(token, special) for token in range(vocab.n_tokens)]
+
+
 def test_a_text_loses_the_space_that_tokenizing_added():
     vocab = make.vocab(make.sentence_pieces({"▁a": 0.0, "▁": -1.0}))
     ids = [vocab.find("▁a"), vocab.find("▁a")]
