@@ -21,7 +21,7 @@ from app.ui.widgets.chat_list import dragged_chat
 from app.ui.widgets.drop_shade import DropShade
 
 MOST = 4
-_BESIDE = 340  # width in design pixels that a pane needs to stand beside another
+_BESIDE, _BELOW = 340, 260  # width and height in design pixels that a pane needs beside another
 _SIDES = {"left": 0, "right": 1, "top": 0, "bottom": 1}  # place of the pane that comes, of two
 _ACROSS, _DOWN = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
 
@@ -80,12 +80,13 @@ class Panes(QWidget):
             self.current.open(conversation_id, message_id, find)
 
     def split(self, side: str = "", pane: ChatPane | None = None) -> ChatPane | None:
-        """Put another pane, with a new chat, beside or below `pane` (the current one).
+        """Put another pane, with a new chat, beside or below `pane`.
 
-        `side` is left, right, top, bottom, or "" for where there is room. Returns the pane, or
-        None when there are four already.
+        `side` is left, right, top, bottom, or "" for where there is room. Without `pane` it is the
+        current one, or the largest if that has no room. Returns the new pane, or None when there
+        are four already.
         """
-        pane = pane or self.current
+        pane = pane or (self.current if side else self._roomy())
         if len(self.all()) >= MOST:
             self.said.emit(tr("Four panes are the most; close one first (Ctrl+W)."))
             return None
@@ -98,6 +99,13 @@ class Panes(QWidget):
         parent.setSizes([*sizes[:place], whole // 2, whole // 2, *sizes[place + 1 :]])
         self.set_current(made)
         return made
+
+    def _roomy(self) -> ChatPane:
+        """Return the current pane if it has room for two, else the largest."""
+        pane = self.current
+        if pane.width() >= 2 * theme.px(_BESIDE) or pane.height() >= 2 * theme.px(_BELOW):
+            return pane
+        return max(self.all(), key=lambda pane: pane.width() * pane.height())
 
     def close_pane(self, pane: ChatPane | None = None) -> None:
         """Close a pane (the current one), never its chat; the last pane stays."""

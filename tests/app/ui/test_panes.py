@@ -161,6 +161,18 @@ def drag(window, chat, point):
     return shaded
 
 
+def test_four_panes_share_the_window_evenly(window, qtbot):
+    window.resize(1440, 900)
+    qtbot.wait(50)
+    for _ in range(3):
+        window.panes.split()
+        qtbot.wait(20)
+    sizes = [(pane.width(), pane.height()) for pane in window.panes.all()]
+    assert len(sizes) == 4
+    assert min(height for _, height in sizes) > 0.9 * max(height for _, height in sizes)
+    assert min(width for width, _ in sizes) > 0.9 * max(width for width, _ in sizes)
+
+
 def test_dragging_a_chat_onto_a_half_splits_there(window, qtbot):
     say(window.pane, "First")
     settle(window, qtbot)
