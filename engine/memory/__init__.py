@@ -14,6 +14,7 @@ A `Snapshot` holds a sequence's pages as they are, like one sequence more that n
     snapshot = context.snapshot_sequence(seq_id)   # the engine thread; no byte is copied
     snapshot.tokens, snapshot.n_cells, snapshot.n_bytes, snapshot.pos_min, snapshot.pos_max
     snapshot.write(path)                           # any thread, while decoding goes on
+    snapshot.write(path, adds=True)                # only what the file does not hold yet
     context.restore_snapshot(snapshot, seq_id)     # the engine thread; no byte is copied
     snapshot.release()                             # any thread; `is_held` is False from here on
 
@@ -21,6 +22,7 @@ A file comes back in two steps as well:
 
     saved = context.read_saved(path)               # any thread: maps, checks everything
     tokens = context.restore_saved(saved, seq_id)  # the engine thread: copies the pages
+    saved.checkpoint, saved.cut()                  # the same as it was some tokens before
 
 `context.save_sequence` and `context.restore_sequence` do both steps at once.
 """
@@ -30,8 +32,9 @@ from engine.memory.memory import Memory
 from engine.memory.page_pool import PagePool
 from engine.memory.placement import Placement, Segment
 from engine.memory.saved_sequence import (
+    MODEL_NAME,
     SavedSequence,
-    peek_tokens,
+    peek_sequence,
     read_sequence,
     restore_sequence,
 )
@@ -39,6 +42,7 @@ from engine.memory.snapshot import Snapshot
 
 __all__ = [
     "KV_TYPES",
+    "MODEL_NAME",
     "KVLayer",
     "Memory",
     "PagePool",
@@ -46,7 +50,7 @@ __all__ = [
     "SavedSequence",
     "Segment",
     "Snapshot",
-    "peek_tokens",
+    "peek_sequence",
     "read_sequence",
     "restore_sequence",
 ]

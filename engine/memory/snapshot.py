@@ -1,7 +1,8 @@
 """Snapshot: what a sequence remembered at one moment, its pages held by reference."""
 
+import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from engine.errors import InternalError
 from engine.memory.page_list import PageList
-from engine.memory.saved_sequence import write_sequence
+from engine.memory.sequence_writer import Held, write_sequence
 
 if TYPE_CHECKING:
     from engine.memory.memory import Memory
@@ -52,18 +53,31 @@ class Snapshot:
         self,
         path: str | os.PathLike[str],
         extras: Mapping[str, NDArray[np.float32]] = MappingProxyType({}),
-    ) -> None:
-        """Write the pages to a file, in one step; an older file is replaced.
+        *,
+        adds: bool = False,
+        behind: "Snapshot | None" = None,
+    ) -> int:
+        """Write the pages to a file; return the bytes written.
 
-        `extras` come back as `SavedSequence.extras`. Raises MachineError if it cannot be stored,
-        InternalError after `release`.
+        An older file is replaced in one step. With `adds`, one that fits is added to: what it
+        holds already is not written again. `extras` come back as `SavedSequence.extras`; `behind`
+        is the same sequence some tokens before, so that it may go on from there too. Raises
+        MachineError if it cannot be stored, InternalError after `release`.
         """
+        n_behind, lists_behind = (behind.n_cells, behind.lists) if behind else (0, ())
+        held = Held(self.tokens, self.lists, extras, n_behind, lists_behind)
+        with self._in_use(), behind._in_use() if behind else contextlib.nullcontext():
+            return write_sequence(Path(path), self._fingerprint, held, adds=adds)
+
+    @contextlib.contextmanager
+    def _in_use(self) -> Iterator[None]:
+        """Keep the pages inside the block, whoever releases them meanwhile."""
         with self._memory.lock:
             if not self._is_wanted:
                 raise InternalError("A snapshot was written after it had been released.")
             self._n_writers += 1
         try:
-            write_sequence(Path(path), self._fingerprint, self.tokens, self.lists, extras)
+            yield
         finally:
             with self._memory.lock:
                 self._n_writers -= 1

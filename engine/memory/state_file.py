@@ -1,71 +1,110 @@
-"""The file of a saved sequence: safetensors, written so that a reader sees all of it or none.
+"""The file of a saved state: written whole in one step, or added to so that a crash harms nothing.
 
-The data's SHA-256 stands in the metadata; it is filled into a place kept for it after the data,
-before the file takes its name.
+It begins with one piece in safetensors, whose SHA-256 stands in its metadata; a file that was
+written whole is nothing more, and any program reads it. What came later follows: each time a mark,
+a piece, and a seal that is written only when the piece is on the disk. The seal holds the SHA-256
+of the seal before, the mark and the piece, so nothing can be left out, exchanged or altered.
+
+Decision: added to one file, not a folder of files. A conversation stays one thing to count, copy,
+delete and evict, and what is cut off by a crash is what was never sealed: the state before it.
 """
 
 import contextlib
 import hashlib
-import json
-import math
 import os
 import stat
 import struct
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import MachineError, StateFileError
+from engine.memory.state_piece import Part, Piece, header_of, parse_piece
 
-DTYPES: dict[str, np.dtype[Any]] = {
-    "I32": np.dtype("<i4"),
-    "F32": np.dtype("<f4"),
-    "U8": np.dtype("u1"),
-}
-MAX_HEADER_BYTES = 16 << 20
-_CHECKSUM = "checksum"
+MARK = b"\x93inglenook piece"
+MAX_PIECES = 4096  # that are looked at
+_SEAL = struct.Struct("<32sQ8x16s")  # its last bytes say that it is whole
+_SEALED = b"inglenook sealed"
+_CHECKSUM = "sha256"  # of header and arrays, itself as zeros
+_OLD_CHECKSUM = "checksum"  # of the arrays only, as files had it first
 _NO_SUM = "0" * 64
 _HASH_BYTES = 1 << 24
 
 
 @dataclass(frozen=True)
-class Part:
-    """One array to write, as the pieces that it is made of: they are asked for in its turn."""
+class StateFile:
+    """A read file: its pieces, the digest of the last, and the bytes up to its end.
 
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    pieces: Callable[[], Iterable[NDArray]]
+    `is_torn` says that something follows which was never sealed; it is no part of the state.
+    """
 
-    @property
-    def n_bytes(self) -> int:
-        """Bytes of the array."""
-        return math.prod(self.shape) * DTYPES[self.dtype].itemsize
+    pieces: tuple[Piece, ...]
+    digest: bytes
+    n_bytes: int
+    is_torn: bool
 
 
-def write_state(path: Path, metadata: Mapping[str, str], parts: Sequence[Part]) -> None:
+# ------------------------------------------------------------- writing
+
+
+def write_state(path: Path, metadata: Mapping[str, str], parts: Sequence[Part]) -> int:
     """Write a file in one step: whoever looks sees the old one or the whole new one.
 
-    Raises MachineError if the system cannot store it; then nothing is left behind.
+    Returns the bytes written. Raises MachineError if the system cannot store it; then nothing is
+    left behind.
     """
-    header = _header(metadata, parts)
+    header = header_of({_CHECKSUM: _NO_SUM, **metadata}, parts)
+    with _said(path), _named_when_whole(path) as file:
+        digest = hashlib.sha256(header)
+        file.write(header)
+        _write_arrays(file, digest, parts)
+        n_bytes = file.tell()
+        file.seek(header.index(_NO_SUM.encode()))
+        file.write(digest.hexdigest().encode())
+    return n_bytes
+
+
+def add_to_state(
+    path: Path, known: StateFile, metadata: Mapping[str, str], parts: Sequence[Part]
+) -> int:
+    """Add a piece behind the end of a file as it was read; returns the bytes written.
+
+    A file that is torn must be written whole instead. Raises MachineError if the system cannot
+    store it; then the file is what it was.
+    """
+    header = header_of(metadata, parts)
+    with _said(path), path.open("r+b") as file, _as_before(file, known.n_bytes):
+        digest = hashlib.sha256(known.digest + MARK + header)
+        file.write(MARK + header)
+        _write_arrays(file, digest, parts)
+        n_piece = file.tell() - known.n_bytes - len(MARK)
+        _sync(file)
+        file.write(_SEAL.pack(digest.digest(), n_piece, _SEALED))
+        _sync(file)
+        return file.tell() - known.n_bytes
+
+
+def _write_arrays(file: IO[bytes], digest: "hashlib._Hash", parts: Sequence[Part]) -> None:
+    for part in parts:
+        for chunk in part.chunks():
+            digest.update(chunk)
+            file.write(chunk)
+
+
+def _sync(file: IO[bytes]) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
+def _said(path: Path) -> Iterator[None]:
     try:
-        with _named_when_whole(path) as file:
-            file.write(struct.pack("<Q", len(header)) + header)
-            digest = hashlib.sha256()
-            for part in parts:
-                for piece in part.pieces():
-                    array = np.ascontiguousarray(piece, DTYPES[part.dtype])
-                    content = array.reshape(-1).view(np.uint8).data
-                    digest.update(content)
-                    file.write(content)
-            file.seek(8 + header.index(_NO_SUM.encode()))
-            file.write(digest.hexdigest().encode())
+        yield
     except OSError as error:
         raise MachineError(
             f"The memory of the conversation could not be stored in {path.name} "
@@ -73,16 +112,18 @@ def write_state(path: Path, metadata: Mapping[str, str], parts: Sequence[Part]) 
         ) from error
 
 
-def _header(metadata: Mapping[str, str], parts: Sequence[Part]) -> bytes:
-    header: dict[str, Any] = {"__metadata__": {_CHECKSUM: _NO_SUM, **metadata}}
-    start = 0
-    for part in parts:
-        end = start + part.n_bytes
-        entry = {"dtype": part.dtype, "shape": list(part.shape), "data_offsets": [start, end]}
-        header[part.name] = entry
-        start = end
-    text = json.dumps(header, separators=(",", ":")).encode()
-    return text + b" " * (-len(text) % 64)
+@contextlib.contextmanager
+def _as_before(file: IO[bytes], end: int) -> Iterator[None]:
+    """Stand at the end of what is there, and cut the file there again if the block fails."""
+    file.seek(end)
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):
+            file.flush()
+        with contextlib.suppress(OSError):
+            os.ftruncate(file.fileno(), end)
+        raise
 
 
 @contextlib.contextmanager
@@ -93,8 +134,7 @@ def _named_when_whole(path: Path) -> Iterator[IO[bytes]]:
     try:
         with file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
+            _sync(file)
         os.replace(file.name, path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -102,16 +142,11 @@ def _named_when_whole(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
-@dataclass(frozen=True)
-class State:
-    """A read file: its metadata, and its arrays over a memory map."""
-
-    metadata: Mapping[str, str]
-    arrays: Mapping[str, NDArray]
+# ------------------------------------------------------------- reading
 
 
-def read_state(path: Path, *, verifies: bool = True) -> State:
-    """Map a file and hold it against its own header and, unless told not to, its checksum.
+def read_state(path: Path, *, verifies: bool = True) -> StateFile:
+    """Map a file and hold it against its own headers and, unless told not to, its checksums.
 
     Raises StateFileError with the reason for a file that is missing, cut, altered or not one.
     """
@@ -127,42 +162,79 @@ def read_state(path: Path, *, verifies: bool = True) -> State:
         ) from error
     try:
         return _parse(content, verifies)
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise StateFileError(
             f"The saved memory {path.name} is damaged ({error}); the conversation will be read "
             "again."
         ) from error
 
 
-def _parse(content: NDArray[np.uint8], verifies: bool) -> State:
-    """Return the state in a file's bytes; raises ValueError, KeyError or TypeError."""
-    n_header = int(content[:8].view("<u8")[0]) if len(content) >= 8 else 0
-    if not 2 <= n_header <= min(MAX_HEADER_BYTES, len(content) - 8):
-        raise ValueError("it has no header")
-    header = json.loads(content[8 : 8 + n_header].tobytes())
-    metadata = header.pop("__metadata__")
-    if not all(isinstance(value, str) for value in metadata.values()):
-        raise ValueError("its metadata is not text")
-    body = content[8 + n_header :]
-    arrays, at = {}, 0
-    for name, entry in header.items():
-        dtype, shape = DTYPES[entry["dtype"]], tuple(entry["shape"])
-        if not all(type(n) is int and 0 <= n < 1 << 40 for n in shape):
-            raise ValueError("a shape is absurd")
-        end = at + math.prod(shape) * dtype.itemsize
-        if list(entry["data_offsets"]) != [at, end] or end > len(body):
-            raise ValueError("it is cut short" if end > len(body) else "its parts overlap")
-        arrays[name] = body[at:end].view(dtype).reshape(shape)
-        at = end
-    if at != len(body):
+def _parse(content: NDArray[np.uint8], verifies: bool) -> StateFile:
+    """Return what a file's bytes hold; raises ValueError, KeyError, TypeError, AttributeError."""
+    first = parse_piece(content)
+    end = first.n_bytes
+    digest = _first_digest(content[:end], first, verifies)
+    pieces, is_torn = [first], False
+    while end < len(content):
+        sealed = _sealed(content[end:])
+        is_torn = sealed is None
+        if sealed is None:
+            break
+        piece, sum_of_piece = sealed
+        n_marked = len(MARK) + piece.n_bytes
+        if verifies and _digest(digest, content[end : end + n_marked]) != sum_of_piece:
+            raise ValueError("its checksum does not fit")
+        digest = sum_of_piece
+        end += n_marked + _SEAL.size
+        pieces.append(piece)
+        if len(pieces) > MAX_PIECES:
+            raise ValueError("it has too many pieces")
+    return StateFile(tuple(pieces), digest, end, is_torn)
+
+
+def _sealed(tail: NDArray[np.uint8]) -> tuple[Piece, bytes] | None:
+    """Return the piece that follows and the digest in its seal; None if it was never sealed.
+
+    Raises ValueError for what cannot have been begun as a piece.
+    """
+    if tail[0] not in (MARK[0], 0):  # a crash may leave zeros
         raise ValueError("something follows its end")
-    if verifies and _checksum(body) != metadata[_CHECKSUM]:
+    if tail[: len(MARK)].tobytes() != MARK:
+        return None
+    try:
+        piece = parse_piece(tail[len(MARK) :])
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        return None
+    seal = tail[len(MARK) + piece.n_bytes :][: _SEAL.size].tobytes()
+    if len(seal) < _SEAL.size:
+        return None
+    digest, n_bytes, words = _SEAL.unpack(seal)
+    return (piece, digest) if words == _SEALED and n_bytes == piece.n_bytes else None
+
+
+def _first_digest(content: NDArray[np.uint8], first: Piece, verifies: bool) -> bytes:
+    """Return the digest of the first piece, as the next one goes on from it."""
+    noted = first.metadata.get(_CHECKSUM)
+    if noted is None:
+        noted = first.metadata[_OLD_CHECKSUM]
+        begin = first.n_bytes - sum(array.nbytes for array in first.arrays.values())
+        found = _digest(b"", content[begin:]) if verifies else b""
+    else:
+        found = _digest_with_hole(content, noted) if verifies else b""
+    if verifies and found.hex() != noted:
         raise ValueError("its checksum does not fit")
-    return State(metadata, arrays)
+    return bytes.fromhex(noted)
 
 
-def _checksum(body: NDArray[np.uint8]) -> str:
-    digest = hashlib.sha256()
-    for start in range(0, len(body), _HASH_BYTES):
-        digest.update(body[start : start + _HASH_BYTES].data)
-    return digest.hexdigest()
+def _digest_with_hole(content: NDArray[np.uint8], noted: str) -> bytes:
+    """Return the digest of a piece with zeros where it notes its own."""
+    n_header = 8 + int(content[:8].view("<u8")[0])
+    header = content[:n_header].tobytes().replace(noted.encode(), _NO_SUM.encode(), 1)
+    return _digest(header, content[n_header:])
+
+
+def _digest(before: bytes, content: NDArray[np.uint8]) -> bytes:
+    digest = hashlib.sha256(before)
+    for start in range(0, len(content), _HASH_BYTES):
+        digest.update(content[start : start + _HASH_BYTES].data)
+    return digest.digest()

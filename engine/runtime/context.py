@@ -17,11 +17,12 @@ from engine.compute.cpu.team import Team
 from engine.compute.cpu.workspace import LayerPages, Workspace
 from engine.errors import InternalError, MachineError, RequestError
 from engine.memory import (
+    MODEL_NAME,
     Memory,
     Placement,
     SavedSequence,
     Snapshot,
-    peek_tokens,
+    peek_sequence,
     read_sequence,
     restore_sequence,
 )
@@ -79,6 +80,7 @@ class Context:
         self._team = Team(n_threads, kernels=self._kernels)
         self._fingerprint = {
             "architecture": model.info.arch,
+            MODEL_NAME: model.info.name or model.info.arch,
             "model": model.fingerprint,
             "memory type": "/".join(kv),
             "rotation": rotation_hash(self._layers),
@@ -265,7 +267,17 @@ class Context:
 
         Raises StateFileError with the reason for a file that is missing, cut or foreign.
         """
-        return peek_tokens(Path(path), self._fingerprint, self.n_vocab)
+        return self._peek(path).tokens.tolist()
+
+    def peek_checkpoint(self, path: str | os.PathLike[str]) -> int:
+        """Return how many tokens the checkpoint of a saved sequence has, 0 if there is none.
+
+        Any thread may; raises as `peek_saved`.
+        """
+        return self._peek(path).checkpoint
+
+    def _peek(self, path: str | os.PathLike[str]) -> SavedSequence:
+        return peek_sequence(Path(path), self._fingerprint, self.n_vocab)
 
     def restore_saved(self, saved: SavedSequence, seq_id: int) -> list[int]:
         """Let a sequence remember what was read from a file; return its tokens.

@@ -36,12 +36,17 @@ class Keeper:
         self._fork = fork
 
     def save_slot(self, slot: Slot, path: Path) -> "Future[SlotFile]":
-        """Write what a slot remembers; raises EngineError."""
+        """Write what a slot remembers, as a file of its own; raises EngineError."""
         snapshot = self._context.snapshot_sequence(slot.id)
         return self._write(snapshot, slot.tokens, slot.prompt_row, path, slot.id)
 
     def keep(self, tokens: Sequence[int], path: Path) -> "Future[SlotFile]":
-        """Write what is known of a conversation, wherever; nothing known is no file."""
+        """Write what is known of a conversation, wherever; nothing known is no file.
+
+        A file from which prompts may start is added to. Any other one is written whole: it may be
+        one that was found damaged.
+        """
+        adds = self._known.saved.find(path) is not None
         for place, n_known in self._known.best_of(tokens):
             if isinstance(place, OnDisk):
                 return self._copy(place, path, n_known)
@@ -51,7 +56,9 @@ class Keeper:
                 log.info("a prefix of %d tokens cannot be kept: %s", n_known, error)
                 continue
             id_slot = place.id if isinstance(place, Slot) else -1
-            return self._write(snapshot, tokens[:n_known], place.prompt_row, path, id_slot)
+            return self._write(
+                snapshot, tokens[:n_known], place.prompt_row, path, id_slot, adds=adds
+            )
         nothing: Future[SlotFile] = Future()
         nothing.set_result(SlotFile(-1, "", 0, 0.0))
         return nothing
@@ -77,21 +84,42 @@ class Keeper:
         row: tuple[int, Any] | None,
         path: Path,
         id_slot: int,
+        *,
+        adds: bool = False,
     ) -> "Future[SlotFile]":
         started_at, known = time.monotonic(), list(tokens)
-        extras = {}
+        extras, behind = {}, None
         if row is not None and row[0] <= len(known):
             extras = {"row": row[1], "n_prompt": np.array([row[0]], np.float32)}
+            behind = self._behind(known[: row[0]]) if row[0] < len(known) else None
 
         def write() -> SlotFile:
             try:
-                snapshot.write(path, extras)
+                n_written = snapshot.write(path, extras, adds=adds, behind=behind)
             finally:
                 snapshot.release()
-            self._known.add_file(path, known)
-            return SlotFile(id_slot, str(path), len(known), (time.monotonic() - started_at) * 1000)
+                if behind is not None:
+                    behind.release()
+            self._known.add_file(path, known, behind.n_cells if behind is not None else 0)
+            elapsed_ms = (time.monotonic() - started_at) * 1000
+            return SlotFile(id_slot, str(path), len(known), elapsed_ms, n_written)
 
         return self._files.write(write)
+
+    def _behind(self, prompt: Sequence[int]) -> Any:
+        """Return a snapshot of a prompt where windows have let go of it since, None if nowhere.
+
+        With it in the file, the last answer is given anew without reading, after a restart too.
+        """
+        if not self._known.has_window:
+            return None
+        for place, n_known in self._known.best_of(prompt):
+            if n_known == len(prompt) and not isinstance(place, OnDisk):
+                try:
+                    return self._cut(place, n_known)
+                except EngineError as error:
+                    log.info("what was before the answer cannot be kept: %s", error)
+        return None
 
     def _copy(self, file: OnDisk, path: Path, n_known: int) -> "Future[SlotFile]":
         started_at = time.monotonic()

@@ -32,6 +32,7 @@ class KnownPlaces:
     def find_files(self, context: Any) -> None:
         """Look at the saved conversations that fit a context; done once."""
         for file, tokens in self.saved.scan(context.peek_saved):
+            file.n_checkpoint = context.peek_checkpoint(file.path)
             self.put(file, tokens)
 
     def detach(self) -> None:
@@ -62,7 +63,7 @@ class KnownPlaces:
         found = []
         for place, n_shared in self.matches(tokens):
             n = common_prefix(place.tokens, tokens) if isinstance(place, Slot) else n_shared
-            if n and self.reaches(place, n):
+            if n := self.reach(place, n):
                 found.append((place, n))
         return sorted(found, key=lambda each: (-each[1], isinstance(each[0], OnDisk)))
 
@@ -76,25 +77,30 @@ class KnownPlaces:
             return KnownPrefix("disk", n, len(tokens), place.n_bytes)
         return KnownPrefix("slot" if isinstance(place, Slot) else "memory", n, len(tokens))
 
-    def reaches(self, place: Place, n_past: int) -> bool:
-        """Return whether all that position `n_past` looks back at is still there."""
+    def reach(self, place: Place, n_past: int) -> int:
+        """Return how many of the first `n_past` tokens of a place one can go on behind.
+
+        Where layers have a window, it depends on what they still remember.
+        """
         memory = self._memory
         window = getattr(memory, "window", 0)
         if not window:
-            return True
+            return n_past
         if isinstance(place, OnDisk):
-            return n_past == place.n_tokens
+            if n_past == place.n_tokens:
+                return n_past
+            return place.n_checkpoint if place.n_checkpoint <= n_past else 0
         if isinstance(place, Slot):
             pos_min = memory.seq_pos_min(place.id)
         else:
             pos_min = place.snapshot.pos_min
-        return 0 <= pos_min <= max(0, n_past + 1 - window)
+        return n_past if 0 <= pos_min <= max(0, n_past + 1 - window) else 0
 
     def knows(self, tokens: Sequence[int], left_out: Place, *, exactly: bool = False) -> bool:
         """Return whether memory could go on behind these tokens, or almost, from another place."""
         n_least = len(tokens) if exactly else len(tokens) - LEAST_LOSS + 1
         return any(
-            n >= n_least and not isinstance(place, OnDisk) and self.reaches(place, n)
+            n >= n_least and not isinstance(place, OnDisk) and self.reach(place, n) == n
             for place, n in self.matches(tokens, left_out)
         )
 
@@ -132,10 +138,10 @@ class KnownPlaces:
         with self._lock:
             self._tree.drop(place)
 
-    def add_file(self, path: Path, tokens: Sequence[int]) -> None:
+    def add_file(self, path: Path, tokens: Sequence[int], n_checkpoint: int = 0) -> None:
         """Note that a file was just written with the memory of these tokens."""
         before = self.saved.find(path)
-        file, deleted = self.saved.add(path, len(tokens))
+        file, deleted = self.saved.add(path, len(tokens), n_checkpoint)
         self.put(file, tokens)
         for gone in (*deleted, before):
             if gone is not None:

@@ -20,12 +20,16 @@ class Parked:
 
 @dataclass(eq=False)
 class OnDisk:
-    """A file that holds a sequence; `last_used_at` is by the clock on the wall."""
+    """A file that holds a sequence; `last_used_at` is by the clock on the wall.
+
+    `n_checkpoint` is how many of its tokens it can go back to, 0 for none, where windows forget.
+    """
 
     path: Path
     n_tokens: int
     n_bytes: int
     last_used_at: float
+    n_checkpoint: int = 0
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ class PromptCache:
         if n_shared == len(prompt) and not isinstance(place, OnDisk):  # a file may hold the row
             row = place.prompt_row
             n_shared -= row is None or row[0] != n_shared
-        return n_shared if n_shared > 0 and self.known.reaches(place, n_shared) else 0
+        return self.known.reach(place, n_shared)
 
     def _begin_reading(self, file: OnDisk) -> Any:
         context = self._context
@@ -117,10 +117,12 @@ class PromptCache:
             slot.tokens = self._context.restore_snapshot(place.snapshot, slot.id)
             slot.prompt_row, place.last_used_at = place.prompt_row, time.monotonic()
         else:
-            slot.tokens, slot.prompt_row = self._load(place, slot)
+            slot.tokens, slot.prompt_row = self._load(place, n_past, slot)
         slot.truncate(len(slot.tokens))
 
-    def _load(self, file: OnDisk, slot: Slot) -> tuple[list[int], tuple[int, Any] | None]:
+    def _load(
+        self, file: OnDisk, n_past: int, slot: Slot
+    ) -> tuple[list[int], tuple[int, Any] | None]:
         """Take over what was read from a file, making room for it."""
         assert slot.arriving is not None
         try:
@@ -128,6 +130,8 @@ class PromptCache:
         except StateFileError:
             self.known.forget_file(file.path)
             raise
+        if self.known.has_window and n_past == file.n_checkpoint:
+            saved = saved.cut()
         tokens = self.restore(saved, slot)
         self.known.saved.touch(file)
         return tokens, saved_row(saved)

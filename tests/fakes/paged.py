@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from engine.errors import InternalError
-from engine.memory import KVLayer, Memory, peek_tokens, read_sequence, restore_sequence
+from engine.memory import KVLayer, Memory, peek_sequence, read_sequence, restore_sequence
 from engine.runtime.batch import make_batch
 from tests.fakes.model import N_VOCAB, ScriptedContext
 
@@ -85,7 +85,10 @@ class PagedContext(ScriptedContext):
         return snapshot.tokens.tolist()
 
     def peek_saved(self, path):
-        return peek_tokens(Path(path), FINGERPRINT, N_VOCAB)
+        return peek_sequence(Path(path), FINGERPRINT, N_VOCAB).tokens.tolist()
+
+    def peek_checkpoint(self, path):
+        return peek_sequence(Path(path), FINGERPRINT, N_VOCAB).checkpoint
 
     def read_saved(self, path):
         return read_sequence(Path(path), FINGERPRINT, self.memory.pools, N_VOCAB)

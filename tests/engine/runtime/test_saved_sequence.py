@@ -72,7 +72,7 @@ def test_an_empty_sequence_may_be_saved(context, tmp_path):
 def test_the_file_is_plain_safetensors(saved):
     with safe_open(saved, framework="np") as file:
         assert file.get_tensor("tokens").tolist() == TOKENS[:70].tolist()
-        assert file.metadata()["format"] == "inglenook sequence 2"
+        assert file.metadata()["format"] == "inglenook sequence 3"
 
 
 def refused(context, path, reason):
@@ -116,14 +116,15 @@ def _header(content):
 
 def rewrite(path, change):
     """Change a file's arrays and give it a fitting checksum again: what an attacker would do."""
-    from engine.memory.state_file import Part, read_state, write_state
+    from engine.memory.state_file import read_state, write_state
+    from engine.memory.state_piece import Part
 
-    state = read_state(path)
+    (state,) = read_state(path).pieces
     arrays = {name: np.array(array) for name, array in state.arrays.items()}
-    metadata = {k: v for k, v in state.metadata.items() if k != "checksum"}
+    metadata = {k: v for k, v in state.metadata.items() if k != "sha256"}
     change(arrays, metadata)
     names = {np.dtype(np.int32): "I32", np.dtype(np.uint8): "U8"}
-    parts = [Part(n, names[a.dtype], a.shape, lambda a=a: [a]) for n, a in arrays.items()]
+    parts = [Part.of(n, names[a.dtype], a) for n, a in arrays.items()]
     write_state(path, metadata, parts)
 
 
@@ -131,7 +132,7 @@ def rewrite(path, change):
     ("change", "reason"),
     [
         (lambda a, m: m.update(model="another"), "its model is “another”"),
-        (lambda a, m: m.update({"memory type": "q8_0/q8_0"}), "its memory type"),
+        (lambda a, m: m.update({"memory type": "q8_0/q8_0"}), "its type of K and V"),
         (lambda a, m: m.update(format="inglenook sequence 1"), "its format"),
         (lambda a, m: a.pop("tokens"), "lacks its “tokens”"),
         (lambda a, m: a.pop("layer.1.k"), "lacks its “layer.1.k”"),
@@ -158,6 +159,7 @@ def test_a_window_that_lies(model, context, saved):
     def shorten(arrays, metadata, n_pages):
         for name in ("pool.1.positions", "layer.0.k", "layer.0.v"):
             arrays[name] = arrays[name][n_pages:]
+        arrays["pool.1.pages"] = np.arange(len(arrays["layer.0.k"]), dtype=np.int32)
 
     rewrite(saved, lambda a, m: shorten(a, m, 1))  # a window may begin where nothing is missed
     assert context.restore_sequence(1, saved) == TOKENS[:70].tolist()

@@ -189,10 +189,10 @@ def test_writing_keeps_no_one_waiting_and_a_slot_may_change_meanwhile(tmp_path, 
     is_writing, may_end = threading.Event(), threading.Event()
     write = ListSnapshot.write
 
-    def slow(self, *given):
+    def slow(self, *given, **options):
         is_writing.set()
         assert may_end.wait(10)
-        write(self, *given)
+        return write(self, *given, **options)
 
     monkeypatch.setattr(ListSnapshot, "write", slow)
     client, context = client_of(logits_of=answering(b"x" * 60))
@@ -264,7 +264,7 @@ def test_a_write_that_fails_is_told_and_nothing_is_lost(tmp_path):
 
         def failing(seq_id):
             held = snapshot(seq_id)
-            held.write = lambda *given: (_ for _ in ()).throw(MachineError("disk full"))
+            held.write = lambda *given, **options: (_ for _ in ()).throw(MachineError("disk full"))
             return held
 
         context.snapshot_sequence = failing
@@ -285,3 +285,66 @@ def test_the_logits_come_back_from_the_file_as_they_were(tmp_path):
     saved = context.read_saved(tmp_path / "one.safetensors")
     assert np.array_equal(saved.extras["row"], restless([BOS, *range(20)]))
     assert saved.extras["n_prompt"].tolist() == [21]
+
+
+def test_an_answer_adds_its_own_pages_to_the_file(tmp_path):
+    context = PagedContext(restless, 8192, 2)
+    client, _ = client_of(tmp_path, context=context, forks=(1,), n_ctx=8192)
+    page = context.memory.pools[0].page_bytes
+    path, said = tmp_path / "chat.safetensors", [BOS, *(i % 256 for i in range(4000))]
+    with client:
+        first = client.keep([*said, *ask(client, said, n_predict=20).tokens], path).result(10)
+        assert first.n_written == path.stat().st_size
+        for n in (5, 40, 100):
+            answer = ask(client, said, n_predict=n).tokens
+            said += [*answer, 7]
+            kept = client.keep(said, path).result(10)
+            assert kept.n_tokens >= len(said) - 2
+            assert kept.n_written <= (-(-n // 32) + 1) * page + 8192
+        assert client.keep(said, path).result(10).n_written == 0
+        assert client.metrics().prompts_saved_bytes == path.stat().st_size
+    client, _ = client_of(tmp_path, context=PagedContext(restless, 8192, 2), forks=(1,), n_ctx=8192)
+    with client:
+        assert ask(client, said, n_predict=1).timings.n_read <= 2
+
+
+def test_a_file_found_damaged_is_not_added_to(tmp_path):
+    context = PagedContext(restless, 1024, 2)
+    client, _ = client_of(tmp_path, context=context, forks=(1,), n_ctx=1024)
+    path, said = tmp_path / "chat.safetensors", [BOS, *range(200)]
+    with client:
+        ask(client, said, n_predict=5)
+        client.keep(said, path).result(10)
+        whole = bytearray(path.read_bytes())
+        whole[-9] ^= 1
+        path.write_bytes(whole)
+        client.erase_slot(0)
+        assert ask(client, said, n_predict=5).timings.n_cached == 0
+        client.keep(said, path).result(10)
+        client.erase_slot(0)
+        assert ask(client, said, n_predict=5).timings.n_read == 0
+
+
+@pytest.mark.parametrize("n_answer", [3, 30, 90])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_window_answers_again_from_the_file_without_reading(tmp_path, n_answer, restarts):
+    def start():
+        context = PagedContext(restless, 1024, 2, window=32, snapshot_bytes=1 << 20)
+        return client_of(tmp_path, context=context, forks=(1,), n_ctx=1024)[0]
+
+    path, said = tmp_path / "chat.safetensors", [BOS, *range(200)]
+    client = start()
+    try:
+        for turn in range(3):
+            answer = ask(client, said, n_predict=n_answer)
+            client.keep([*said, *answer.tokens], path).result(10)
+            if restarts:
+                client.close()
+                client = start()
+                assert client.wait_until_ready(10)
+                assert client.known_prefix(said).n_tokens == len(said)
+            again = ask(client, said, n_predict=n_answer)
+            assert (again.timings.n_read, again.tokens) == (0, answer.tokens)
+            said += [*answer.tokens, 7 + turn]
+    finally:
+        client.close()

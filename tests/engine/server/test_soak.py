@@ -84,10 +84,10 @@ class Harm:
         context.snapshot_sequence = snapshot
 
     def _failing(self, act, chance, error):
-        def maybe(*given):
+        def maybe(*given, **options):
             if self.strikes(chance):
                 raise error
-            return act(*given)
+            return act(*given, **options)
 
         return maybe
 

@@ -1,0 +1,208 @@
+"""Writes a sequence to a file: whole, or only the pages that its file does not hold yet.
+
+Decision: a page is known by the positions of its cells and the tokens up to its last one, as
+everywhere a prefix is known. So an answer adds its own pages and the page before them that it
+filled up; going back adds the new branch. When a file has grown to MOST_GROWTH times what it must
+hold, or has MANY_PIECES, it is written anew, so bytes written stay in proportion to what is new.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.errors import StateFileError
+from engine.memory.page_list import NO_END, PageList, Positions
+from engine.memory.page_pool import EMPTY
+from engine.memory.saved_sequence import EXTRA, FORMAT, SavedSequence, compose, layers_of
+from engine.memory.state_file import add_to_state, read_state, write_state
+from engine.memory.state_piece import Part
+
+MOST_GROWTH = 1.5
+MANY_PIECES = 64
+_CHUNK_BYTES = 4 << 20
+_NO_VOCAB_LIMIT = 1 << 31
+
+
+@dataclass(frozen=True)
+class Held:
+    """What is to be written: a sequence's tokens and its lists, and those at its checkpoint.
+
+    Nobody may change the lists or their pages meanwhile, and no cell may wait for a shift.
+    """
+
+    tokens: NDArray[np.int32]
+    lists: Sequence[PageList]
+    extras: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
+    n_checkpoint: int = 0
+    lists_behind: Sequence[PageList] = ()
+
+
+@dataclass(frozen=True)
+class _PoolPlan:
+    """The pages of one pool to write, and the lists as indices into all pages of the file."""
+
+    one: PageList
+    written: NDArray[np.int32]
+    rows: Positions
+    pages: Positions
+    behind: Positions | None
+
+    @property
+    def n_bytes(self) -> int:
+        return len(self.written) * self.one.pool.page_bytes
+
+
+def write_sequence(
+    path: Path, fingerprint: Mapping[str, str], held: Held, *, adds: bool = False
+) -> int:
+    """Write a sequence; `fingerprint` says which model and memory it fits.
+
+    With `adds`, a file at `path` that fits is added to; otherwise, and where adding is not worth
+    it, the file is written whole. Returns the bytes written, 0 if the file holds all of it.
+    Raises MachineError if it cannot be stored.
+    """
+    if adds:
+        n_bytes = _add(path, fingerprint, held)
+        if n_bytes is not None:
+            return n_bytes
+    plans = [_plan(held, i, None, 0) for i in range(len(held.lists))]
+    return write_state(path, {"format": FORMAT, **fingerprint}, _parts(held, plans, 0))
+
+
+def _add(path: Path, fingerprint: Mapping[str, str], held: Held) -> int | None:
+    """Add what the file lacks; None if it must be written whole."""
+    try:
+        file = read_state(path, verifies=False)
+        known = compose(file, fingerprint, _NO_VOCAB_LIMIT, len(held.lists))
+    except StateFileError:
+        return None
+    if file.is_torn or len(file.pieces) >= MANY_PIECES:
+        return None
+    n_kept = _count_same(held, known)
+    end = _end_of_same(held, known, n_kept)
+    plans = [_plan(held, i, known, end) for i in range(len(held.lists))]
+    if _is_whole(held, known, plans, n_kept):
+        return 0
+    parts = _parts(held, plans, n_kept)
+    n_needed = sum(_needed_bytes(plan) for plan in plans)
+    n_after = file.n_bytes + sum(part.n_bytes for part in parts)
+    if n_after > MOST_GROWTH * n_needed + _CHUNK_BYTES:
+        return None
+    metadata = {"format": FORMAT, "kept tokens": str(n_kept), **fingerprint}
+    return add_to_state(path, file, metadata, parts)
+
+
+# ------------------------------------------------------------- what is in the file already
+
+
+def _positions_of(held: Held) -> Positions:
+    return held.lists[0].in_order()
+
+
+def _count_same(held: Held, known: SavedSequence) -> int:
+    """Return how many first tokens, with their positions, the file holds too."""
+    n = min(len(held.tokens), len(known.tokens))
+    same = (held.tokens[:n] == known.tokens[:n]) & (_positions_of(held)[:n] == known.positions[:n])
+    return n if same.all() else int(np.argmin(same))
+
+
+def _end_of_same(held: Held, known: SavedSequence, n_same: int) -> int:
+    """Return the first position at which the file and the sequence differ."""
+    ends = [each[n_same] for each in (_positions_of(held), known.positions) if len(each) > n_same]
+    return int(min(ends, default=NO_END))
+
+
+def _is_whole(held: Held, known: SavedSequence, plans: Sequence[_PoolPlan], n_kept: int) -> bool:
+    """Return whether the file holds the same already."""
+    is_same = n_kept == len(held.tokens) == len(known.tokens)
+    is_same &= held.n_checkpoint in (0, known.checkpoint) and not any(p.n_bytes for p in plans)
+    extras = known.extras
+    return is_same and all(
+        name in extras and np.array_equal(extras[name], held.extras[name], equal_nan=True)
+        for name in held.extras
+    )
+
+
+def _plan(held: Held, i: int, known: SavedSequence | None, end: int) -> _PoolPlan:
+    """Return which pages of a pool to write, the file holding `known` up to position `end`."""
+    places: dict[bytes, int] = {}
+    n_there = 0
+    if known is not None:
+        stored = known.pools[i]
+        n_there = len(stored.rows)
+        listed = [stored.pages, *([] if stored.behind is None else [stored.behind])]
+        for at in np.unique(np.concatenate(listed)).tolist():
+            if stored.rows[at].max() < end:
+                places[stored.rows[at].tobytes()] = at
+    one = held.lists[i]
+    written: list[int] = []
+    rows: list[Positions] = []
+
+    def index(row: Positions, page: int) -> int:
+        key = row.tobytes()
+        if key not in places:
+            places[key] = n_there + len(written)
+            written.append(page)
+            rows.append(row)
+        return places[key]
+
+    pages = [index(*each) for each in zip(one.visible(), one.pages.tolist(), strict=True)]
+    behind = None
+    if held.n_checkpoint and one.pool.shape.window:
+        other = held.lists_behind[i]
+        for key, at in list(places.items()):
+            cut = _cut(np.frombuffer(key, np.int32), other.pos_max + 1)
+            places.setdefault(cut.tobytes(), at)
+        behind = [index(*each) for each in zip(other.visible(), other.pages.tolist(), strict=True)]
+    return _PoolPlan(
+        one,
+        np.array(written, np.int32),
+        np.array(rows, np.int32).reshape(-1, one.pool.positions.shape[1]),
+        np.array(pages, np.int32),
+        None if behind is None else np.array(behind, np.int32),
+    )
+
+
+def _cut(row: Positions, end: int) -> Positions:
+    return np.where(row < end, row, EMPTY)
+
+
+def _needed_bytes(plan: _PoolPlan) -> int:
+    behind = () if plan.behind is None else plan.behind
+    return len(set(plan.pages.tolist()).union(behind)) * plan.one.pool.page_bytes
+
+
+# ------------------------------------------------------------- the arrays of a piece
+
+
+def _parts(held: Held, plans: Sequence[_PoolPlan], n_kept: int) -> list[Part]:
+    parts = [Part.of("tokens", "I32", held.tokens[n_kept:])]
+    for name, extra in held.extras.items():
+        parts.append(Part.of(EXTRA + name, "F32", extra))
+    if held.n_checkpoint:
+        parts.append(Part.of("checkpoint", "I32", np.array([held.n_checkpoint], np.int32)))
+    for i, plan in enumerate(plans):
+        parts.append(Part.of(f"pool.{i}.positions", "I32", plan.rows))
+        parts.append(Part.of(f"pool.{i}.pages", "I32", plan.pages))
+        if plan.behind is not None:
+            parts.append(Part.of(f"pool.{i}.behind", "I32", plan.behind))
+    for plan in plans:
+        for name, array in layers_of(plan.one.pool):
+            shape = (len(plan.written), array.shape[1])
+            parts.append(Part(name, "U8", shape, partial(_stretches, array, plan.written)))
+    return parts
+
+
+def _stretches(array: NDArray[np.uint8], pages: NDArray[np.int32]) -> Iterator[NDArray[np.uint8]]:
+    """Yield the rows of some pages in order: neighbours together, without a copy."""
+    most = max(1, _CHUNK_BYTES // max(1, array.shape[1]))
+    start = 0
+    for at in [*(np.flatnonzero(np.diff(pages) != 1) + 1).tolist(), len(pages)]:
+        while start < at:
+            end = min(at, start + most)
+            yield array[pages[start] : pages[start] + end - start]
+            start = end
