@@ -48,10 +48,20 @@ class RowRanker:
 def rank_after(chain: SamplerChain, token: int, n: int) -> Ranking:
     """Return the n likeliest candidates that a chain left, without those of p = 0."""
     left = chain.candidates()
-    order = np.argsort(-left.probs, kind="stable")[:n]
+    order = _largest(left.probs, n)
     order = order[left.probs[order] > 0]
     own = left.probs[left.ids == token].sum()
     with np.errstate(divide="ignore"):
         logprobs = np.log(left.probs[order])
         logprob = max(float(np.log(own)), LOWEST_LOGPROB)
     return Ranking(left.ids[order], logprobs.astype(np.float32), logprob)
+
+
+def _largest(values: NDArray[np.float32], n: int) -> NDArray[np.int64]:
+    """Return the places of the n largest, the largest first, equal ones in their order."""
+    if 0 < n < len(values) // 4:
+        least = np.partition(values, len(values) - n)[len(values) - n]
+        places = np.flatnonzero(values >= least)
+    else:
+        places = np.arange(len(values))
+    return places[np.argsort(-values[places], kind="stable")][:n]

@@ -1,7 +1,7 @@
 """Program: sampling parameters turned into the steps of a run, and the state those steps keep."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from engine.native.buffers import address, aligned
 from engine.params import SamplingParams
 from engine.sampling import words as w
+from engine.sampling.bias import biases_of, finite_f32
 from engine.sampling.run import kernels, step
 from engine.sampling.samplers import SAMPLERS, sampler_order
 from engine.sampling.texts import Vocabulary, breakers_of, texts_of
@@ -16,11 +17,6 @@ from engine.sampling.texts import Vocabulary, breakers_of, texts_of
 MIROSTAT_M = 100
 SMALLEST_F32 = 1e-45
 LN_F32_MAX = 88.7228391  # where a DRY penalty stops growing
-
-
-def _f32(x: float) -> float:
-    """Return x as f32 rounds it: limits are compared as the field compares them."""
-    return float(np.float32(x))
 
 
 class State:
@@ -96,23 +92,12 @@ class Program:
         return address(array)
 
     def _add_bias(self) -> None:
-        biases = list(self._biases())
-        if biases:
-            ids = np.array([token for token, _ in biases], np.int32)
-            values = np.array([bias for _, bias in biases], np.float32)
+        biases = biases_of(self._vocab, self._params)
+        if len(biases.ids):
+            self._kept.append(biases)
+            operands = address(biases.ids), address(biases.values), len(biases.ids)
             self.names.append("logit-bias")
-            self.steps.append(step("logit_bias", self._keep(ids), self._keep(values), len(biases)))
-
-    def _biases(self) -> Iterator[tuple[int, float]]:
-        """Yield (token, bias): the caller's, ends that are to be ignored, the model's bans."""
-        vocab, ends = self._vocab, self._vocab.eog_ids if self._params.ignore_eos else ()
-        banned = [(int(token), -math.inf) for token in (*ends, *vocab.suppressed)]
-        for token, bias in [*self._params.logit_bias, *banned]:
-            if isinstance(token, str):
-                tokens = vocab.tokenize(token, parse_special=False, add_special=False)
-            else:
-                tokens = [token]
-            yield from ((t, bias) for t in tokens if 0 <= t < vocab.n_tokens)
+            self.steps.append(step("logit_bias", *operands))
 
     def _add(self, name: str) -> None:
         row, fixed = SAMPLERS[name], self._params.dynatemp_range <= 0
@@ -134,7 +119,7 @@ class Program:
             name = "mirostat" if params.mirostat == 1 else "mirostat_v2"
             self.steps.append(step(name, tau, eta, MIROSTAT_M, generator, numbers))
         elif "adaptive_p" in self.order:
-            name, target = "adaptive_p", _f32(params.adaptive_target)
+            name, target = "adaptive_p", finite_f32(params.adaptive_target)
             self.steps.append(step(name, target, 0, 0, generator, numbers))
         else:
             name = "greedy" if "greedy" in self.order else "dist"
@@ -145,32 +130,33 @@ class Program:
     def _penalties(self) -> tuple[float, ...]:
         p = self._params
         factors = p.repeat_penalty, p.frequency_penalty, p.presence_penalty
-        return p.repeat_last_n, *map(_f32, factors)
+        return p.repeat_last_n, *map(finite_f32, factors)
 
     def _dry(self) -> tuple[float, ...]:
         p = self._params
         breakers = breakers_of(self._vocab, p.dry_sequence_breakers)
         self._kept.append(breakers)
-        base = _f32(p.dry_base)
+        base = finite_f32(p.dry_base)
         largest = int(LN_F32_MAX / math.log(base)) if base > 1.000001 else 2**62
-        operands = p.dry_penalty_last_n, p.dry_allowed_length, _f32(p.dry_multiplier), base
+        operands = p.dry_penalty_last_n, p.dry_allowed_length, finite_f32(p.dry_multiplier), base
         return *operands, largest, breakers.address
 
     def _xtc(self) -> tuple[float, ...]:
         p = self._params
         self._n_xtc += 1
-        limits = _f32(p.xtc_probability), _f32(p.xtc_threshold)
+        limits = finite_f32(p.xtc_probability), finite_f32(p.xtc_threshold)
         return *limits, p.min_keep, self._state.generator(self._n_xtc)
 
     def _dynamic(self) -> tuple[float, ...]:
         p = self._params
         low, high = max(0.0, p.temperature - p.dynatemp_range), p.temperature + p.dynatemp_range
-        return _f32(low), _f32(high), _f32(p.dynatemp_exponent)
+        return finite_f32(low), finite_f32(high), finite_f32(p.dynatemp_exponent)
 
     def _infill(self) -> tuple[float, ...]:
         vocab = self._vocab
         ends = sorted(vocab.eog_ids)
-        banned = {t for t, bias in self._biases() if bias == -math.inf}
+        biases = biases_of(vocab, self._params)
+        banned = set(biases.ids[np.isneginf(biases.values)].tolist())
         fallback = next((t for t in (vocab.eot, vocab.eos) if t >= 0 and t not in banned), -1)
         texts = texts_of(vocab, special=False)
         self._kept.append(texts)
@@ -182,16 +168,16 @@ _SELECTORS = ("adaptive_p", "dist", "greedy")
 _OPERANDS: dict[str, Callable[[Program], tuple[float, ...]]] = {
     "penalties": Program._penalties,
     "dry": Program._dry,
-    "top_n_sigma": lambda self: (_f32(self._params.top_n_sigma),),
+    "top_n_sigma": lambda self: (finite_f32(self._params.top_n_sigma),),
     "top_k": lambda self: (self._params.top_k,),
-    "typ_p": lambda self: (_f32(self._params.typical_p), self._params.min_keep),
-    "top_p": lambda self: (_f32(self._params.top_p), self._params.min_keep),
+    "typ_p": lambda self: (finite_f32(self._params.typical_p), self._params.min_keep),
+    "top_p": lambda self: (finite_f32(self._params.top_p), self._params.min_keep),
     "min_p": lambda self: (
-        math.log(max(_f32(self._params.min_p), SMALLEST_F32)),
+        math.log(max(finite_f32(self._params.min_p), SMALLEST_F32)),
         self._params.min_keep,
     ),
     "xtc": Program._xtc,
-    "temperature": lambda self: (_f32(self._params.temperature),),
+    "temperature": lambda self: (finite_f32(self._params.temperature),),
     "dynamic_temperature": Program._dynamic,
     "infill": Program._infill,
 }

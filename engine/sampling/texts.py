@@ -16,7 +16,7 @@ from engine.sampling import words as w
 MAX_BREAKERS = 64
 MAX_BREAKER_BYTES = 40
 MAX_TAIL_TOKENS = 20
-MAX_KNOWN = 16  # texts and sets of breakers that are kept for a vocabulary
+MAX_KNOWN = 16  # texts, sets of breakers and of biases that are kept for a vocabulary
 _T = TypeVar("_T")
 
 
@@ -142,7 +142,7 @@ _LOCK = threading.Lock()  # requests are prepared on one thread and changed on a
 _KNOWN: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = weakref.WeakKeyDictionary()
 
 
-def _once(vocab: Vocabulary, key: Any, make: Callable[[], _T]) -> _T:
+def once(vocab: Vocabulary, key: Any, make: Callable[[], _T]) -> _T:
     """Return what was made for a key, or make it; what was wanted least lately is forgotten."""
     with _LOCK:
         known = _KNOWN.setdefault(vocab, {})
@@ -160,9 +160,9 @@ def _once(vocab: Vocabulary, key: Any, make: Callable[[], _T]) -> _T:
 
 def texts_of(vocab: Vocabulary, special: bool) -> TokenTexts:
     """Return the texts of a vocabulary, with or without those of special tokens."""
-    return _once(vocab, ("texts", special), lambda: TokenTexts(vocab, special))
+    return once(vocab, ("texts", special), lambda: TokenTexts(vocab, special))
 
 
 def breakers_of(vocab: Vocabulary, breakers: tuple[str, ...]) -> Breakers:
     """Return the breakers of a vocabulary for these texts."""
-    return _once(vocab, breakers, lambda: Breakers(find_tails(vocab, breakers)))
+    return once(vocab, breakers, lambda: Breakers(find_tails(vocab, breakers)))

@@ -54,6 +54,7 @@ from engine.sampling.words import (
 )
 
 INFINITY = float("inf")
+MOST = 3.0e38  # beyond f32 softmax would give NaN, and no finite penalty forbids a token
 CHUNK = 1024  # elements whose f32 sum is taken before it goes into an f64
 
 
@@ -68,6 +69,12 @@ def resize(run, n):
         store_f32x16(get(run, VALUES) + 4 * (n + i), never)
         store_f32x16(get(run, KEYS) + 4 * (n + i), never)
         store_f32x16(get(run, PROBS) + 4 * (n + i), zero_f32x16())
+
+
+@callee
+def put_logit(at, logit):
+    """Write the changed logit of a token that is not forbidden, held to finite f32."""
+    store_f32(at, min(max(logit, -MOST), MOST))
 
 
 @callee

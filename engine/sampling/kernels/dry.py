@@ -4,8 +4,8 @@ Source: p-e-w, "DRY: a modern repetition penalty", oobabooga/text-generation-web
 are counted from the newest: tok(0) is the newest, tok(k) the one k places back.
 """
 
-from engine.native.simd import callee, callee_out_of_line, load_f32, load_i64, store_f32, store_i32
-from engine.sampling.kernels.candidates import id_at
+from engine.native.simd import callee, callee_out_of_line, load_f32, load_i64, store_i32
+from engine.sampling.kernels.candidates import INFINITY, id_at, put_logit
 from engine.sampling.kernels.lanes import get, imin, load_index, number
 from engine.sampling.kernels.order import unsort
 from engine.sampling.kernels.penalties import clear_recent
@@ -123,7 +123,9 @@ def discourage(run, step, i, token):
     if length > 0 and not has_empty_tail(get(step, F), token):
         exponent = imin(length - get(step, B), get(step, E))
         at = get(run, VALUES) + 4 * i
-        store_f32(at, load_f32(at) - number(step, C) * whole_power(number(step, D), exponent))
+        logit = load_f32(at) * 1.0
+        if logit > -INFINITY:
+            put_logit(at, logit - number(step, C) * whole_power(number(step, D), exponent))
 
 
 def dry(run, step, _):

@@ -1,7 +1,7 @@
 """What the history does to logits: logit bias, repeat, frequency and presence penalties."""
 
 from engine.native.simd import callee, callee_out_of_line, load_f32, load_i32, store_f32, store_i32
-from engine.sampling.kernels.candidates import id_at
+from engine.sampling.kernels.candidates import INFINITY, id_at, put_logit
 from engine.sampling.kernels.lanes import get, imin, load_index, number
 from engine.sampling.kernels.order import unsort
 from engine.sampling.words import (
@@ -18,16 +18,16 @@ from engine.sampling.words import (
     D,
 )
 
-MOST = 3.0e38  # a logit that grows beyond f32 stays finite, or softmax would give NaN
-
 
 def logit_bias(run, step, _):
     """l += bias for each listed token; it comes first, so candidate i is token i."""
     ids, biases, values = get(step, A), get(step, B), get(run, VALUES)
     for i in range(get(step, C)):
-        at = values + 4 * load_index(ids + 4 * i)
-        logit = load_f32(at) + load_f32(biases + 4 * i)
-        store_f32(at, logit if logit < MOST else MOST)
+        at, bias = values + 4 * load_index(ids + 4 * i), load_f32(biases + 4 * i)
+        if bias == -INFINITY:
+            store_f32(at, bias)
+        elif load_f32(at) > -INFINITY:
+            put_logit(at, load_f32(at) * 1.0 + bias)
 
 
 @callee
@@ -54,9 +54,9 @@ def clear_recent(run, n):
 def penalize(at, count, repeat, frequency, presence):
     """l = l * repeat if l <= 0 else l / repeat; then l -= count * frequency + presence."""
     logit = load_f32(at) * 1.0
-    logit = logit * repeat if logit <= 0.0 else logit / repeat
-    logit -= count * frequency + presence
-    store_f32(at, logit if logit < MOST else MOST)
+    if logit > -INFINITY:
+        logit = logit * repeat if logit <= 0.0 else logit / repeat
+        put_logit(at, logit - (count * frequency + presence))
 
 
 def penalties(run, step, _):

@@ -19,6 +19,8 @@ LARGE = 3.0e38
 @callee_out_of_line
 def heat(run, t):
     """l /= t; with t <= 0, or so small that the best logit would overflow, only the best stays."""
+    if not t < LARGE:
+        t = LARGE
     n, values, most = get(run, SIZE), get(run, VALUES), largest(run) * 1.0
     if t <= 0.0 or abs(most) > LARGE * t:
         best = first_largest(run)
