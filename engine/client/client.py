@@ -247,9 +247,39 @@ class EngineClient:
         the file lies in `snapshot_dir`, also after the next start. Nothing known is no file, and
         0 tokens. The future raises MachineError if the file cannot be stored.
         """
+        return self._post_file(TaskKind.KEEP, path, CompletionRequest(prompt))
+
+    def export_memory(self, prompt: Any, path: str | PathLike[str]) -> "Future[SlotFile]":
+        """Write what is known of a conversation to a file that is given away; never waits.
+
+        It holds this conversation only, in one piece, and no prompt starts from it. Nothing known
+        is no file, and 0 tokens. The future raises MachineError if the file cannot be stored.
+        """
+        return self._post_file(TaskKind.EXPORT, path, CompletionRequest(prompt))
+
+    def import_memory(
+        self, path: str | PathLike[str], kept_path: str | PathLike[str]
+    ) -> "Future[SlotFile]":
+        """Take over the memory of a conversation that was exported; never waits.
+
+        The file is read whole and copied to `kept_path`, from which prompts start now, and after
+        the next start too if it lies in `snapshot_dir`. The future raises StateFileError, with
+        what differs, for a file that is damaged or of another model or kind of memory.
+        """
+        return self._post_file(TaskKind.IMPORT, kept_path, subject=fspath(path))
+
+    def _post_file(
+        self,
+        kind: TaskKind,
+        path: str | PathLike[str],
+        request: CompletionRequest | None = None,
+        subject: Any = None,
+    ) -> "Future[SlotFile]":
         reply: Future[SlotFile] = Future()
-        request = CompletionRequest(prompt)
-        task = Task(TaskKind.KEEP, next(self._ids), -1, request, path=fspath(path), reply=reply)
+        request = request or CompletionRequest()
+        task = Task(
+            kind, next(self._ids), -1, request, path=fspath(path), reply=reply, subject=subject
+        )
         self._loop.post(task)
         return reply
 

@@ -162,6 +162,23 @@ class FakeClient:
         done.set_result(SlotFile(-1, str(path) if n_tokens else "", n_tokens, 1.0))
         return done
 
+    def export_memory(self, prompt: Any, path: Any) -> "Future[SlotFile]":
+        """Write what is known of a conversation to a file that is given away."""
+        done: Future[SlotFile] = Future()
+        n_tokens = self._memory.export(CompletionRequest(prompt).prompt, Path(path))
+        done.set_result(SlotFile(-1, str(path) if n_tokens else "", n_tokens, 1.0))
+        return done
+
+    def import_memory(self, path: Any, kept_path: Any) -> "Future[SlotFile]":
+        """Take over what was exported; the future raises StateFileError for another file."""
+        done: Future[SlotFile] = Future()
+        try:
+            n_tokens = self._memory.adopt(Path(path), Path(kept_path))
+            done.set_result(SlotFile(-1, str(kept_path), n_tokens, 1.0))
+        except EngineError as error:
+            done.set_exception(error)
+        return done
+
     def discard(self, path: Any) -> None:
         """Delete the file of a conversation."""
         self._memory.files.pop(Path(path).absolute(), None)

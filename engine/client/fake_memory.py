@@ -68,6 +68,20 @@ class FakeMemory:
             write_known(path, self.files[path.absolute()])
         return found.n_tokens
 
+    def export(self, prompt: Any, path: Path) -> int:
+        """Write what is known of a conversation for somebody else; return its tokens."""
+        found = self.find(prompt)
+        if found.n_tokens:
+            write_known(path, Known(told(prompt), found.n_tokens))
+        return found.n_tokens
+
+    def adopt(self, path: Path, kept_path: Path) -> int:
+        """Take over what was exported; raises StateFileError for any other file."""
+        known = read_known(path)
+        write_known(kept_path, known)
+        self.files[kept_path.absolute()] = known
+        return known.n_tokens
+
 
 def write_known(path: Path, known: Known) -> None:
     """Write what a slot remembers to a file."""

@@ -38,6 +38,7 @@ from engine.memory.saved_sequence import (
     read_sequence,
     restore_sequence,
 )
+from engine.memory.sequence_writer import write_saved
 from engine.memory.snapshot import Snapshot
 
 __all__ = [
@@ -53,4 +54,5 @@ __all__ = [
     "peek_sequence",
     "read_sequence",
     "restore_sequence",
+    "write_saved",
 ]

@@ -87,22 +87,35 @@ class SavedSequence:
 
     def cut(self) -> "SavedSequence":
         """Return the sequence as it was at its checkpoint; itself where it has none."""
-        if not self.checkpoint:
+        return self.first(self.checkpoint) if self.checkpoint else self
+
+    def first(self, n_tokens: int) -> "SavedSequence":
+        """Return the sequence of the first tokens, one at least.
+
+        Where windows have let go of what these look back at, it is one that `check` refuses.
+        """
+        if n_tokens >= len(self.tokens):
             return self
-        end = int(self.positions[self.checkpoint - 1]) + 1
+        end = int(self.positions[n_tokens - 1]) + 1
+        checkpoint = self.checkpoint if self.checkpoint < n_tokens else 0
+        is_behind = n_tokens == self.checkpoint
+        pools = tuple(_first_pages(pool, end, is_behind) for pool in self.pools)
         return replace(
-            self,
-            tokens=self.tokens[: self.checkpoint],
-            pools=tuple(_behind(pool, end) for pool in self.pools),
-            checkpoint=0,
-            end=end,
+            self, tokens=self.tokens[:n_tokens], pools=pools, checkpoint=checkpoint, end=end
         )
 
+    def check(self, pools: Sequence[PagePool]) -> None:
+        """Hold the lists of the sequence against those of a memory; raises StateFileError."""
+        for i, pool in enumerate(pools):
+            _check_order(self.shown(i))
+            _check_window(self, i, pool.shape.window)
 
-def _behind(pool: StoredPool, end: int) -> StoredPool:
-    pages = pool.pages if pool.behind is None else pool.behind
+
+def _first_pages(pool: StoredPool, end: int, is_behind: bool) -> StoredPool:
+    pages = pool.pages if pool.behind is None or not is_behind else pool.behind
     rows = pool.rows[pages]
-    return StoredPool(pool.rows, pages[((rows != EMPTY) & (rows < end)).any(axis=1)])
+    behind = None if is_behind else pool.behind
+    return StoredPool(pool.rows, pages[((rows != EMPTY) & (rows < end)).any(axis=1)], behind)
 
 
 # ------------------------------------------------------------- reading
@@ -116,10 +129,8 @@ def read_sequence(
     Changes nothing. Raises StateFileError with the reason if it does not fit.
     """
     saved = compose(read_state(path), fingerprint, n_vocab, len(pools))
-    for one in (saved, saved.cut()):
-        for i, pool in enumerate(pools):
-            _check_order(one.shown(i))
-            _check_window(one, i, pool.shape.window)
+    saved.check(pools)
+    saved.cut().check(pools)
     for piece in saved.file.pieces:
         for i, pool in enumerate(pools):
             _check_layers(piece, pool, len(piece.arrays[f"pool.{i}.positions"]))

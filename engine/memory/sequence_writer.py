@@ -1,4 +1,4 @@
-"""Writes a sequence to a file: whole, or only the pages that its file does not hold yet.
+"""Writes a sequence to a file: whole, or only the pages that the file does not hold yet.
 
 Decision: a page is known by the positions of its cells and the tokens up to its last one, as
 everywhere a prefix is known. So an answer adds its own pages and the page before them that it
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from engine.errors import StateFileError
 from engine.memory.page_list import NO_END, PageList, Positions
-from engine.memory.page_pool import EMPTY
+from engine.memory.page_pool import EMPTY, PagePool
 from engine.memory.saved_sequence import EXTRA, FORMAT, SavedSequence, compose, layers_of
-from engine.memory.state_file import add_to_state, read_state, write_state
+from engine.memory.state_file import CHECKSUMS, add_to_state, read_state, write_state
 from engine.memory.state_piece import Part
 
 MOST_GROWTH = 1.5
@@ -94,6 +94,43 @@ def _add(path: Path, fingerprint: Mapping[str, str], held: Held) -> int | None:
         return None
     metadata = {"format": FORMAT, "kept tokens": str(n_kept), **fingerprint}
     return add_to_state(path, file, metadata, parts)
+
+
+def write_saved(path: Path, saved: SavedSequence, pools: Sequence[PagePool]) -> int:
+    """Write a sequence that was read from another file, and nothing else that this one holds.
+
+    Returns the bytes written; raises MachineError if it cannot be stored.
+    """
+    metadata = {**saved.file.pieces[-1].metadata, "format": FORMAT, "kept tokens": "0"}
+    for name in CHECKSUMS:
+        metadata.pop(name, None)
+    parts = _first_parts(saved.tokens, saved.extras, saved.checkpoint)
+    chosen = []
+    for i, stored in enumerate(saved.pools):
+        behind = stored.pages[:0] if stored.behind is None else stored.behind
+        pages = np.array(list(dict.fromkeys([*stored.pages.tolist(), *behind.tolist()])), np.int32)
+        index = {page: at for at, page in enumerate(pages.tolist())}
+        listed = [np.array([index[p] for p in each], np.int32) for each in (stored.pages, behind)]
+        has_behind = saved.checkpoint and stored.behind is not None
+        rows = _cut(stored.rows[pages], saved.end)
+        parts += _list_parts(i, rows, listed[0], listed[1] if has_behind else None)
+        chosen.append(pages)
+    for i, (pool, pages) in enumerate(zip(pools, chosen, strict=True)):
+        for name, array in layers_of(pool):
+            pieces = partial(_stored_rows, saved, i, name, pages)
+            parts.append(Part(name, "U8", (len(pages), array.shape[1]), pieces))
+    return write_state(path, metadata, parts)
+
+
+def _stored_rows(
+    saved: SavedSequence, i_pool: int, name: str, pages: NDArray[np.int32]
+) -> Iterator[NDArray[np.uint8]]:
+    """Yield the bytes of pages by their index in a file."""
+    counts = [len(piece.arrays[f"pool.{i_pool}.positions"]) for piece in saved.file.pieces]
+    ends = np.cumsum(counts)
+    for page in pages.tolist():
+        at = int(np.searchsorted(ends, page, side="right"))
+        yield saved.file.pieces[at].arrays[name][page - (ends[at] - counts[at])]
 
 
 # ------------------------------------------------------------- what is in the file already
@@ -180,20 +217,30 @@ def _needed_bytes(plan: _PoolPlan) -> int:
 
 
 def _parts(held: Held, plans: Sequence[_PoolPlan], n_kept: int) -> list[Part]:
-    parts = [Part.of("tokens", "I32", held.tokens[n_kept:])]
-    for name, extra in held.extras.items():
-        parts.append(Part.of(EXTRA + name, "F32", extra))
-    if held.n_checkpoint:
-        parts.append(Part.of("checkpoint", "I32", np.array([held.n_checkpoint], np.int32)))
+    parts = _first_parts(held.tokens[n_kept:], held.extras, held.n_checkpoint)
     for i, plan in enumerate(plans):
-        parts.append(Part.of(f"pool.{i}.positions", "I32", plan.rows))
-        parts.append(Part.of(f"pool.{i}.pages", "I32", plan.pages))
-        if plan.behind is not None:
-            parts.append(Part.of(f"pool.{i}.behind", "I32", plan.behind))
+        parts += _list_parts(i, plan.rows, plan.pages, plan.behind)
     for plan in plans:
         for name, array in layers_of(plan.one.pool):
             shape = (len(plan.written), array.shape[1])
             parts.append(Part(name, "U8", shape, partial(_stretches, array, plan.written)))
+    return parts
+
+
+def _first_parts(
+    tokens: NDArray[np.int32], extras: Mapping[str, NDArray[np.float32]], n_checkpoint: int
+) -> list[Part]:
+    parts = [Part.of("tokens", "I32", tokens)]
+    parts += [Part.of(EXTRA + name, "F32", extra) for name, extra in extras.items()]
+    if n_checkpoint:
+        parts.append(Part.of("checkpoint", "I32", np.array([n_checkpoint], np.int32)))
+    return parts
+
+
+def _list_parts(i: int, rows: Positions, pages: Positions, behind: Positions | None) -> list[Part]:
+    parts = [Part.of(f"pool.{i}.positions", "I32", rows), Part.of(f"pool.{i}.pages", "I32", pages)]
+    if behind is not None:
+        parts.append(Part.of(f"pool.{i}.behind", "I32", behind))
     return parts
 
 

@@ -32,6 +32,7 @@ _SEAL = struct.Struct("<32sQ8x16s")  # its last bytes say that it is whole
 _SEALED = b"inglenook sealed"
 _CHECKSUM = "sha256"  # of header and arrays, itself as zeros
 _OLD_CHECKSUM = "checksum"  # of the arrays only, as files had it first
+CHECKSUMS = (_CHECKSUM, _OLD_CHECKSUM)
 _NO_SUM = "0" * 64
 _HASH_BYTES = 1 << 24
 

@@ -25,6 +25,7 @@ from engine.memory import (
     peek_sequence,
     read_sequence,
     restore_sequence,
+    write_saved,
 )
 from engine.models import kv_layers
 from engine.native.buffers import address
@@ -278,6 +279,21 @@ class Context:
 
     def _peek(self, path: str | os.PathLike[str]) -> SavedSequence:
         return peek_sequence(Path(path), self._fingerprint, self.n_vocab)
+
+    def copy_saved(
+        self, source: str | os.PathLike[str], target: str | os.PathLike[str], n_tokens: int = -1
+    ) -> SavedSequence:
+        """Write the first tokens of a saved sequence (-1: all) to a file of its own; return them.
+
+        Nothing else that the source holds goes along. Any thread may. Raises StateFileError with
+        the reason for a source that is damaged or foreign, MachineError if it cannot be stored.
+        """
+        saved = self.read_saved(source)
+        if 0 < n_tokens < len(saved.tokens):
+            saved = saved.first(n_tokens)
+            saved.check(self.memory.pools)
+        write_saved(Path(target), saved, self.memory.pools)
+        return saved
 
     def restore_saved(self, saved: SavedSequence, seq_id: int) -> list[int]:
         """Let a sequence remember what was read from a file; return its tokens.

@@ -4,10 +4,10 @@ The engine thread only takes hold of the pages; the file thread writes them whil
 """
 
 import logging
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,15 @@ log = logging.getLogger(__name__)
 ASLEEP = "asleep-"  # begins the names of files that are written before sleep
 
 
+@dataclass(frozen=True)
+class _Held:
+    """A snapshot with its tokens, and the logits behind the prompt that it begins with."""
+
+    snapshot: Any
+    tokens: list[int]
+    row: tuple[int, Any] | None
+
+
 class Keeper:
     """Files of what is known. Engine thread only; the answers come from the file thread."""
 
@@ -38,30 +47,36 @@ class Keeper:
     def save_slot(self, slot: Slot, path: Path) -> "Future[SlotFile]":
         """Write what a slot remembers, as a file of its own; raises EngineError."""
         snapshot = self._context.snapshot_sequence(slot.id)
-        return self._write(snapshot, slot.tokens, slot.prompt_row, path, slot.id)
+        held = _Held(snapshot, list(slot.tokens), slot.prompt_row)
+        return self._write(held, path, slot.id)
 
-    def keep(self, tokens: Sequence[int], path: Path) -> "Future[SlotFile]":
+    def keep(
+        self, tokens: Sequence[int], path: Path, *, is_export: bool = False
+    ) -> "Future[SlotFile]":
         """Write what is known of a conversation, wherever; nothing known is no file.
 
         A file from which prompts may start is added to. Any other one is written whole: it may be
-        one that was found damaged.
+        one that was found damaged. An export is written whole too, and no prompt starts from it.
         """
-        adds = self._known.saved.find(path) is not None
+        adds = not is_export and self._known.saved.find(path) is not None
         for place, n_known in self._known.best_of(tokens):
             if isinstance(place, OnDisk):
-                return self._copy(place, path, n_known)
+                return self._copy(place.path, path, n_known, notes=not is_export)
             try:
                 snapshot = self._cut(place, n_known)
             except EngineError as error:
                 log.info("a prefix of %d tokens cannot be kept: %s", n_known, error)
                 continue
+            held = _Held(snapshot, list(tokens[:n_known]), place.prompt_row)
             id_slot = place.id if isinstance(place, Slot) else -1
-            return self._write(
-                snapshot, tokens[:n_known], place.prompt_row, path, id_slot, adds=adds
-            )
+            return self._write(held, path, id_slot, adds=adds, notes=not is_export)
         nothing: Future[SlotFile] = Future()
         nothing.set_result(SlotFile(-1, "", 0, 0.0))
         return nothing
+
+    def adopt(self, source: Path, path: Path) -> "Future[SlotFile]":
+        """Take a file from elsewhere over, if it is whole and of this model."""
+        return self._copy(source, path)
 
     def _cut(self, place: Slot | Parked, n_tokens: int) -> Any:
         """Return a snapshot of the first tokens of a place; raises EngineError."""
@@ -78,31 +93,27 @@ class Keeper:
             memory.seq_rm(self._fork, 0, -1)
 
     def _write(
-        self,
-        snapshot: Any,
-        tokens: Sequence[int],
-        row: tuple[int, Any] | None,
-        path: Path,
-        id_slot: int,
-        *,
-        adds: bool = False,
+        self, held: "_Held", path: Path, id_slot: int, *, adds: bool = False, notes: bool = True
     ) -> "Future[SlotFile]":
-        started_at, known = time.monotonic(), list(tokens)
+        """Let the file thread write; `notes` lets prompts start from the file."""
+        started_at, n_tokens = time.monotonic(), len(held.tokens)
         extras, behind = {}, None
-        if row is not None and row[0] <= len(known):
-            extras = {"row": row[1], "n_prompt": np.array([row[0]], np.float32)}
-            behind = self._behind(known[: row[0]]) if row[0] < len(known) else None
+        if held.row is not None and held.row[0] <= n_tokens:
+            n_prompt, row = held.row
+            extras = {"row": row, "n_prompt": np.array([n_prompt], np.float32)}
+            behind = self._behind(held.tokens[:n_prompt]) if n_prompt < n_tokens else None
 
         def write() -> SlotFile:
             try:
-                n_written = snapshot.write(path, extras, adds=adds, behind=behind)
+                n_written = held.snapshot.write(path, extras, adds=adds, behind=behind)
             finally:
-                snapshot.release()
+                held.snapshot.release()
                 if behind is not None:
                     behind.release()
-            self._known.add_file(path, known, behind.n_cells if behind is not None else 0)
-            elapsed_ms = (time.monotonic() - started_at) * 1000
-            return SlotFile(id_slot, str(path), len(known), elapsed_ms, n_written)
+            if notes:
+                n_behind = behind.n_cells if behind is not None else 0
+                self._known.add_file(path, held.tokens, n_behind)
+            return SlotFile(id_slot, str(path), n_tokens, _ms_since(started_at), n_written)
 
         return self._files.write(write)
 
@@ -121,23 +132,23 @@ class Keeper:
                     log.info("what was before the answer cannot be kept: %s", error)
         return None
 
-    def _copy(self, file: OnDisk, path: Path, n_known: int) -> "Future[SlotFile]":
+    def _copy(
+        self, source: Path, path: Path, n_tokens: int = -1, *, notes: bool = True
+    ) -> "Future[SlotFile]":
+        """Let the file thread copy the first tokens of a file (-1: all); a file is its own copy."""
         started_at = time.monotonic()
 
         def copy() -> SlotFile:
-            if path.absolute() != file.path:
-                part = path.with_name(path.name + ".part")
-                try:
-                    shutil.copyfile(file.path, part)
-                    part.replace(path)
-                except OSError as error:
-                    part.unlink(missing_ok=True)
-                    raise MachineError(
-                        f"The memory of the conversation could not be stored in {path.name} "
-                        f"({error.strerror or error}): make room or choose another folder."
-                    ) from error
-                self._known.add_file(path, self._context.peek_saved(path))
-            return SlotFile(-1, str(path), n_known, (time.monotonic() - started_at) * 1000)
+            if path.absolute() != source.absolute():
+                saved = self._context.copy_saved(source, path, n_tokens)
+                n_written = path.stat().st_size
+            elif n_tokens >= 0:
+                return SlotFile(-1, str(path), n_tokens, _ms_since(started_at))
+            else:
+                saved, n_written = self._context.read_saved(path), 0
+            if notes:
+                self._known.add_file(path, list(saved.tokens), saved.checkpoint)
+            return SlotFile(-1, str(path), len(saved.tokens), _ms_since(started_at), n_written)
 
         return self._files.write(copy)
 
@@ -156,7 +167,7 @@ class Keeper:
                 log.warning("%d tokens are not kept while asleep: %s", len(tokens), error)
                 continue
             path = folder / f"{ASLEEP}{time.time_ns():x}-{i}.safetensors"
-            done = self._write(snapshot, tokens, place.prompt_row, path, -1)
+            done = self._write(_Held(snapshot, tokens, place.prompt_row), path, -1)
             written.append((tokens, path, done))
         while not self._files.wait_idle(0.05):
             if is_disturbed():
@@ -175,3 +186,7 @@ class Keeper:
                 continue
             if n == place.n_tokens and place.path != path.absolute():
                 self._known.forget_file(place.path, deletes=True)
+
+
+def _ms_since(started_at: float) -> float:
+    return (time.monotonic() - started_at) * 1000

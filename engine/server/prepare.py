@@ -20,7 +20,7 @@ def prepare(task: Task, loaded: Loaded, n_slots: int) -> None:
     if task.kind is TaskKind.EMBEDDING:
         tokens = [_text_tokens(text, loaded) for text in task.subject.texts]
         task.subject = task.subject.with_tokens(tokens, loaded.pooling)
-    elif task.kind is TaskKind.KEEP:
+    elif task.kind in (TaskKind.KEEP, TaskKind.EXPORT):
         task.tokens = loaded.encode(task.request.prompt)
     elif task.kind.takes_slot:
         _prepare_prompt(task, loaded, n_slots)

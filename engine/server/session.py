@@ -26,6 +26,8 @@ from engine.server.task import Task, TaskKind
 
 log = logging.getLogger(__name__)
 
+_OF_FILES = (TaskKind.KEEP, TaskKind.EXPORT, TaskKind.IMPORT)
+
 
 class Session:
     """Takes tasks from the queue and moves the slots. Engine thread only."""
@@ -112,9 +114,8 @@ class Session:
                 self._launch(task)
             elif task.kind is TaskKind.EMBEDDING:
                 self._embeddings.append((task, []))
-            elif task.kind is TaskKind.KEEP:
-                assert task.tokens is not None
-                _pass_on(self._keeper.keep(task.tokens, Path(task.path)), task.reply)
+            elif task.kind in _OF_FILES:
+                _pass_on(self._begin_keeping(task), task.reply)
             else:
                 self._take_slot_task(task)
         except Exception as error:
@@ -136,6 +137,13 @@ class Session:
             return
         idle.sort(key=lambda slot: (bool(slot.tokens), slot.last_used_at))
         self.scheduler.launch(task, [first, *idle[: task.request.n - 1]])
+
+    def _begin_keeping(self, task: Task) -> "Future[SlotFile]":
+        if task.kind is TaskKind.IMPORT:
+            return self._keeper.adopt(Path(task.subject), Path(task.path))
+        assert task.tokens is not None
+        is_export = task.kind is TaskKind.EXPORT
+        return self._keeper.keep(task.tokens, Path(task.path), is_export=is_export)
 
     def _take_slot_task(self, task: Task) -> None:
         if not 0 <= task.id_slot < len(self._slots):

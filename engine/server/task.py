@@ -24,6 +24,8 @@ class TaskKind(enum.Enum):
     DECISION = "decision"
     EMBEDDING = "embedding"
     KEEP = "keep"
+    EXPORT = "export"
+    IMPORT = "import"
     SLOT_SAVE = "slot save"
     SLOT_RESTORE = "slot restore"
     SLOT_ERASE = "slot erase"

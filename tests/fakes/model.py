@@ -116,10 +116,7 @@ class ListSnapshot:
 
     def write(self, path, extras=(), *, adds=False, behind=None):
         assert self in self.memory.snapshots, "written after it was released"
-        extras = {name: array.tolist() for name, array in dict(extras).items()}
-        part = Path(f"{path}.part")
-        part.write_text(json.dumps({"tokens": self.tokens, "extras": extras}))
-        part.replace(path)
+        write_json(path, self.tokens, dict(extras))
         return Path(path).stat().st_size
 
     def release(self):
@@ -127,7 +124,16 @@ class ListSnapshot:
             self.memory.snapshots.remove(self)
 
 
+def write_json(path, tokens, extras):
+    extras = {name: array.tolist() for name, array in extras.items()}
+    part = Path(f"{path}.part")
+    part.write_text(json.dumps({"tokens": tokens, "extras": extras}))
+    part.replace(path)
+
+
 class Saved:
+    checkpoint = 0
+
     def __init__(self, path):
         try:
             content = json.loads(Path(path).read_text())
@@ -195,6 +201,13 @@ class ScriptedContext:
 
     def read_saved(self, path):
         return Saved(path)
+
+    def copy_saved(self, source, target, n_tokens=-1):
+        saved = Saved(source)
+        if n_tokens >= 0:
+            saved.tokens = saved.tokens[:n_tokens]
+        write_json(target, saved.tokens, saved.extras)
+        return saved
 
     def restore_saved(self, saved, seq_id):
         before = self.memory.cells(seq_id)
