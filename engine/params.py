@@ -298,6 +298,7 @@ class CompletionRequest(_Options):
     t_max_predict_ms: int = _number(-1, int, -1, MAX_INT)
     stop: tuple[str, ...] = ()
     cache_prompt: bool = True
+    n_cached_most: int = _number(-1, int, -1, MAX_INT)  # of the prompt, where more is remembered
     id_slot: int = _number(-1, int, -1, MAX_INT)
     n: int = _number(1, int, 1, 256)
     n_probs: int = _number(0, int, 0, MAX_INT)

@@ -159,6 +159,8 @@ class PromptCache:
         A file may have been written anew since it was chosen, so what came is compared again.
         """
         n_past = min(n_past, common_prefix(slot.tokens, slot.prompt))
+        if slot.request.n_cached_most >= 0:
+            n_past = min(n_past, slot.request.n_cached_most)
         if slot.request.cache_prompt and slot.request.n_cache_reuse:
             n_past = move_pieces(slot, n_past, self._memory)
         elif place is slot:
