@@ -8,9 +8,14 @@ from PySide6.QtCore import QObject, Signal
 from app.chats.conversation import Conversation, Message, title_of
 from app.chats.database import ChatDatabase
 from app.services.constraint import constraint_of
-from app.services.reasoning import split_reasoning
+from app.services.prompt import prompt_messages
+from app.services.replay import differences, steps_of
 from app.services.reply import Replies
-from app.services.token_log import is_end, joined
+from app.services.sources import by_hand
+from app.services.token_log import joined
+from app.strings import tr
+
+_LIMITS = ("n_predict", "reasoning_budget", "stop")  # of a chat, as requests call them
 
 
 class Chats(QObject):
@@ -24,6 +29,7 @@ class Chats(QObject):
         added(int, Message): a message was stored at the end of the branch on show.
         trashed(int), restored(int): a conversation went to the trash, or came back.
         cut(int): messages of a conversation were taken away.
+        replayed(int, bool): an answer was written again, and came out the same or not.
     """
 
     listed = Signal()
@@ -32,6 +38,7 @@ class Chats(QObject):
     trashed = Signal(int)
     restored = Signal(int)
     cut = Signal(int)
+    replayed = Signal(int, bool)
 
     def __init__(self, database: ChatDatabase, replies: Replies) -> None:
         super().__init__()
@@ -100,22 +107,51 @@ class Chats(QObject):
         """Go on with an answer exactly where it stopped."""
         branch = self.database.branch(message.conversation_id, message.id)
         conversation = self.database.conversation(message.conversation_id)
-        self._replies.resume(message, self._request(conversation, branch, goes_on=True))
+        request = self._request(conversation, branch, goes_on=True)
+        self._replies.resume(message, request, self._told(conversation))
 
-    def replay(self, message: Message) -> None:
-        """Write an answer again with the seed and values of its record, as another version.
+    def replay(self, message: Message) -> list[str]:
+        """Write an answer again with the seeds, values and changes of its record, as a version.
 
-        Without changes on the way the text is the same.
+        Returns in sentences why the text may be another one; [] if it will be the same.
         """
-        branch = self.database.branch(message.conversation_id, message.parent_id)
+        steps = steps_of(message.record)
+        if not steps:
+            return [tr("No seed is known of this answer, so it cannot be written again.")]
+        conversation_id, parent_id = message.conversation_id, message.parent_id
+        given = message.text[: steps[0]["start"]]
+        if given:
+            made = self.database.add_message(conversation_id, parent_id, message.role, given)
+            self.branched.emit(conversation_id)
+            self._take_step(made, steps, message.text)
+        else:
+            self.database.update_conversation(conversation_id, leaf_id=parent_id)
+            self.branched.emit(conversation_id)
+            self._take_step(message, steps, message.text, is_fresh=True)
+        return differences(message.record, self._replies.engine)
+
+    def _take_step(
+        self, message: Message, steps: list[dict[str, Any]], wanted: str, is_fresh: bool = False
+    ) -> None:
+        """Do the first step of a replay: go on with `message`, or write one beside it."""
+        if not steps:
+            self.replayed.emit(message.conversation_id, message.text == wanted)
+            return
+        step, rest = steps[0], steps[1:]
         conversation = self.database.conversation(message.conversation_id)
-        record = message.record
-        request = self._request(conversation, branch if message.parent_id else [])
-        known = {"prompt": request["prompt"], **record.get("limits", {})}
-        known["params"] = {**record.get("sampling", {}), "seed": record["seed"]}
-        self.database.update_conversation(conversation.id, leaf_id=message.parent_id)
-        self.branched.emit(conversation.id)
-        self._replies.answer(conversation.id, message.parent_id, known)
+        end = message.parent_id if is_fresh else message.id
+        branch = self.database.branch(conversation.id, end) if end else []
+        told = {**self._told(conversation), **step["told"]}
+        prompt = prompt_messages(branch, told["system"], told["keeps_reasoning"], not is_fresh)
+        request = {**step["options"], "prompt": prompt}
+
+        def then(settled: Message) -> None:
+            self._take_step(settled, rest, wanted)
+
+        if is_fresh:
+            self._replies.answer(conversation.id, message.parent_id, request, told, then)
+        else:
+            self._replies.resume(message, request, told, then)
 
     def go_on_from(self, message: Message, at: int, rival: Any) -> Message:
         """Begin another version of an answer that differs in one token, and go on from there.
@@ -126,7 +162,7 @@ class Chats(QObject):
         known = log.of(message.id)
         if known is None:
             raise LookupError(f"no tokens are known of message {message.id}")
-        ends = is_end(rival.piece)
+        ends = bool(rival.is_end)
         text = known.text_until(at) if ends else known.before + joined([*known.tokens[:at], rival])
         made = self.database.add_message(
             message.conversation_id, message.parent_id, message.role, text
@@ -174,11 +210,25 @@ class Chats(QObject):
         """Stop the answer of a conversation and keep what came."""
         self._replies.stop(conversation_id)
 
-    def change_sampling(self, conversation_id: int, values: Mapping[str, Any]) -> None:
-        """Use other sampling values: at once in a running answer, and in every later one."""
+    def end_reasoning(self, conversation_id: int) -> None:
+        """Let the model come to its answer now, if it is thinking."""
+        self._replies.end_reasoning(conversation_id)
+
+    def change_sampling(
+        self,
+        conversation_id: int,
+        values: Mapping[str, Any],
+        sources: Mapping[str, list[str]] | None = None,
+    ) -> None:
+        """Use other sampling values: at once in a running answer, and in every later one.
+
+        `sources` are those of all values of the chat from now on; else these were set by hand.
+        """
         conversation = self.database.conversation(conversation_id)
         sampling = {**conversation.params.get("sampling", {}), **values}
-        params = {**conversation.params, "sampling": sampling}
+        if sources is None:
+            sources = {**conversation.params.get("sources", {}), **by_hand(values)}
+        params = {**conversation.params, "sampling": sampling, "sources": dict(sources)}
         self.database.update_conversation(conversation_id, params=params)
         self._replies.change(conversation_id, values)
 
@@ -193,7 +243,8 @@ class Chats(QObject):
     def _answer(self, conversation_id: int, parent_id: int | None) -> None:
         conversation = self.database.conversation(conversation_id)
         branch = self.database.branch(conversation_id, parent_id) if parent_id else []
-        self._replies.answer(conversation_id, parent_id, self._request(conversation, branch))
+        request = self._request(conversation, branch)
+        self._replies.answer(conversation_id, parent_id, request, self._told(conversation))
 
     def prompt_of(self, message: Message) -> list[dict[str, str]]:
         """Return the conversation up to a message as the next question will show it the model."""
@@ -205,22 +256,24 @@ class Chats(QObject):
     def _request(
         self, conversation: Conversation, branch: list[Message], goes_on: bool = False
     ) -> dict[str, Any]:
-        """Return the keyword arguments of the CompletionRequest that goes on with a branch.
-
-        What the model thought is left out, but for the answer that goes on itself.
-        """
+        """Return the keyword arguments of the CompletionRequest that goes on with a branch."""
         params = conversation.params
         system = params.get("system", "")
-        messages = [{"role": "system", "content": system}] if system.strip() else []
-        for message in branch:
-            text = message.text
-            is_last = goes_on and message is branch[-1]
-            if message.role == "assistant" and not (is_last or self.keeps_reasoning):
-                text = split_reasoning(text)[1]
-            if text or message.role == "user":
-                messages.append({"role": message.role, "content": text})
-        request: dict[str, Any] = {"prompt": messages, "params": params.get("sampling", {})}
-        request |= constraint_of(params)
-        if params.get("n_predict"):
-            request["n_predict"] = params["n_predict"]
-        return request
+        sampling = dict(params.get("sampling", {}))
+        if params.get("seed") is not None:
+            sampling["seed"] = params["seed"]
+        request: dict[str, Any] = {
+            "prompt": prompt_messages(branch, system, self.keeps_reasoning, goes_on),
+            "params": sampling,
+        }
+        request |= {name: params[name] for name in _LIMITS if params.get(name) is not None}
+        return request | constraint_of(params)
+
+    def _told(self, conversation: Conversation) -> dict[str, Any]:
+        """Return what the record of an answer keeps besides its request."""
+        params = conversation.params
+        return {
+            "sources": params.get("sources", by_hand(params.get("sampling", {}))),
+            "system": params.get("system", ""),
+            "keeps_reasoning": self.keeps_reasoning,
+        }

@@ -12,6 +12,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.services.jobs import Jobs
 from app.services.model_words import display_name
+from app.services.sampling import used
 from app.strings import tr
 
 Client = Any
@@ -49,6 +50,8 @@ class EngineService(QObject):
         stage, done: how far a load is, in words and 0 to 1.
         n_ctx: tokens that one conversation may hold; 0 while no model says.
         mark: what tells the model file that is ready from others; "" while none is.
+        options: what the model was opened with, besides its path.
+        own_sampling: values of SamplingParams that the open model's file recommends.
         standing: returns what every model is opened with, besides the options of `load`.
         farewell: called with a client that will end; returns what is done on the pool before.
 
@@ -83,6 +86,8 @@ class EngineService(QObject):
         self.done = 0.0
         self.n_ctx = 0
         self.mark = ""
+        self.options: dict[str, Any] = {}
+        self.own_sampling: dict[str, Any] = {}
         self.standing: Callable[[], dict[str, Any]] = dict
         self.farewell: Callable[[Client], Callable[[], None]] = lambda _: _nothing
         self._jobs = jobs
@@ -121,6 +126,7 @@ class EngineService(QObject):
         self.path, self.name = path, display_name(path)
         self.error = self.details = self.stage = ""
         self.done, self.n_ctx, self.mark = 0.0, 0, ""
+        self.options, self.own_sampling = options, {}
         self._steps.clear()
         self._set_state("loading")
         self._timer.start()
@@ -145,7 +151,7 @@ class EngineService(QObject):
         self._load_id += 1
         leave = self._leave()
         self.path, self.name, self.refusal = None, "", None
-        self.n_ctx, self.mark = 0, ""
+        self.n_ctx, self.mark, self.own_sampling = 0, "", {}
         self._timer.stop()
         self._set_state("empty")
         self._jobs.run(leave, lambda _: None)
@@ -178,6 +184,10 @@ class EngineService(QObject):
     def file_name(self) -> str:
         """Return the name of the file that is open or was asked for, "" without one."""
         return self.path.name if self.path is not None else ""
+
+    def context(self) -> dict[str, Any]:
+        """Return every value of ContextParams that the model was opened with."""
+        return dict(used({}, self.options)["context"])
 
     def n_tokens(self, text: str) -> int | None:
         """Return how many tokens a text has, or None while no model can say."""
@@ -224,6 +234,7 @@ class EngineService(QObject):
             self._jobs.run(client.close, lambda _: None)
             return
         self.client = client
+        self.own_sampling = dict(getattr(getattr(client, "info", None), "sampling", None) or {})
         self.opened.emit()
 
     def _on_ready(self, load_id: int, client: Client, mark: str) -> None:

@@ -2,8 +2,11 @@
 
 import time
 from collections import deque
+from collections.abc import Mapping
 from typing import Any
 
+from app.services.replay import runs_of
+from app.services.sources import in_words, source_of
 from app.strings import count, seconds, tr
 
 STOP_TYPES = {
@@ -12,6 +15,7 @@ STOP_TYPES = {
     "limit": "the limit of tokens was reached",
     "cancelled": "it was stopped",
 }
+_ENDLESS = ("n_predict", "t_max_predict_ms", "reasoning_budget")
 
 
 class SpeedMeter:
@@ -103,12 +107,47 @@ def rows(record: dict[str, Any]) -> list[tuple[str, str]]:
         out.append((tr("Thought for"), seconds(record["thought_s"])))
     if record.get("stop_type"):
         out.append((tr("Ended because"), tr(STOP_TYPES.get(record["stop_type"], ""))))
-    if record.get("seed") is not None:
-        out.append((tr("Seed"), str(record["seed"])))
-    for part in ("sampling", "limits"):
-        out += [(name, one_line(value)) for name, value in (record.get(part) or {}).items()]
-    for change in record.get("changes") or ():
-        at = tr("Changed at token {n}", n=count(change["at"]))
+    return out + _of_all_runs(record)
+
+
+def _of_all_runs(record: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the values of each run of an answer, the last one first."""
+    runs, before = runs_of(record), 0
+    parts: list[list[tuple[str, str]]] = []
+    for place, run in enumerate(runs):
+        head = tr("Went on at token {n}", n=count(before)) if place else tr("Began with")
+        parts.append([*([(head, "")] if len(runs) > 1 else []), *_of_run(run, before)])
+        before += int(run.get("n_run", 0))
+    return [row for part in reversed(parts) for row in part]
+
+
+def _of_run(run: Mapping[str, Any], before: int) -> list[tuple[str, str]]:
+    """Return every value of a run that `before` tokens stood before, and what changed in it."""
+    out: list[tuple[str, str]] = []
+    if run.get("seed") is not None:
+        out.append((tr("Seed"), str(run["seed"])))
+    for change in run.get("changes") or ():
+        at = tr("Changed at token {n}", n=count(before + change["at"]))
         changed = ", ".join(f"{k} = {one_line(v)}" for k, v in change["values"].items())
-        out.append((at, changed))
+        is_ended = change["values"] == {"reasoning_budget": 0}
+        out.append((at, tr("asked to answer now") if is_ended else changed))
+    sources = run.get("sources", {})
+    for name, value in (run.get("sampling") or {}).items():
+        source = source_of(sources, name, is_set=False)
+        whence = f" · {in_words(source)}" if source is not None else ""
+        out.append((name, one_line(value) + whence))
+    for part in ("limits", "context"):
+        out += [(name, _limit(name, value)) for name, value in (run.get(part) or {}).items()]
+    if run.get("system"):
+        out.append((tr("System prompt"), one_line(run["system"])))
+    if "keeps_reasoning" in run:
+        words = tr("shown again") if run["keeps_reasoning"] else tr("left out")
+        out.append((tr("Earlier thoughts"), words))
     return out
+
+
+def _limit(name: str, value: Any) -> str:
+    """Return a limit in words where its number stands for one."""
+    if value is None:
+        return tr("chosen by the engine") if name.startswith("n_threads") else "–"
+    return tr("no limit") if value == -1 and name in _ENDLESS else one_line(value)

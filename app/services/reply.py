@@ -1,7 +1,7 @@
 """Running answers: events of the engine drained by one timer, committed, and told as signals."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -17,6 +17,8 @@ from app.strings import tr
 
 FRAME_MS = 33
 COMMIT_S = 1.0
+LIVE_LIMITS = ("n_predict", "t_max_predict_ms", "stop", "reasoning_budget")
+Then = Callable[[Message], None] | None
 
 
 class Replies(QObject):
@@ -45,7 +47,7 @@ class Replies(QObject):
         self.running: dict[int, Reply] = {}
         self.tokens = TokenLog()
         self._database = database
-        self._engine = engine
+        self.engine = engine
         self._timer = QTimer(self)
         self._timer.setInterval(FRAME_MS)
         self._timer.timeout.connect(self.drain)
@@ -55,17 +57,25 @@ class Replies(QObject):
     # ------------------------------------------------------------ starting
 
     def answer(
-        self, conversation_id: int, parent_id: int | None, request: Mapping[str, Any]
+        self,
+        conversation_id: int,
+        parent_id: int | None,
+        request: Mapping[str, Any],
+        told: Mapping[str, Any] | None = None,
+        then: Then = None,
     ) -> Message:
         """Store a new answer below `parent_id` and let the engine write it.
 
-        `request` holds keyword arguments of CompletionRequest. Raises StorageError.
+        `request` holds keyword arguments of CompletionRequest, `told` more for its record; `then`
+        is called with the settled message unless it was stopped or failed. Raises StorageError.
         """
         message = self._database.add_message(
             conversation_id, parent_id, "assistant", "", state="running"
         )
         self.added.emit(conversation_id, message)
-        self._start(message, dict(request), self._n_earlier(parent_id))
+        reply = Reply(message, dict(request), dict(told or {}), then)
+        reply.n_earlier = self._n_earlier(parent_id)
+        self._start(reply)
         return message
 
     def _n_earlier(self, question_id: int | None) -> int:
@@ -75,19 +85,25 @@ class Replies(QObject):
             return 0
         return int(self._database.message(question.parent_id).record.get("n_used", 0))
 
-    def resume(self, message: Message, request: Mapping[str, Any]) -> None:
-        """Let the engine go on with an answer that ended early. Raises StorageError."""
+    def resume(
+        self,
+        message: Message,
+        request: Mapping[str, Any],
+        told: Mapping[str, Any] | None = None,
+        then: Then = None,
+    ) -> None:
+        """Let the engine go on with an answer that ended early; as `answer`."""
         self._database.update_message(message.id, state="running")
         running = self._database.message(message.id)
         self.settled.emit(message.conversation_id, running)
-        self._start(running, dict(request))
+        self._start(Reply(running, dict(request), dict(told or {}), then))
 
-    def _start(self, message: Message, request: dict[str, Any], n_earlier: int = 0) -> None:
+    def _start(self, reply: Reply) -> None:
         options = self.tokens.options()
         if options:
-            self.tokens.begin(message.id, message.text)
-        reply = Reply(message, request | options, n_earlier=n_earlier)
-        self.running[message.conversation_id] = reply
+            self.tokens.begin(reply.message.id, reply.message.text)
+        reply.request |= options
+        self.running[reply.message.conversation_id] = reply
         self._submit(reply)
         self._timer.start()
         self.busy_changed.emit()
@@ -96,13 +112,13 @@ class Replies(QObject):
         """Hand the request to the engine; without a client yet it waits for one."""
         import engine
 
-        if self._engine.client is None:
-            if not self._engine.is_available():
-                reply.events.append(engine.Failed("no model", self._engine.error))
+        if self.engine.client is None:
+            if not self.engine.is_available():
+                reply.events.append(engine.Failed("no model", self.engine.error))
             return
         try:
             request = engine.CompletionRequest(**reply.request, on_event=reply.events.append)
-            reply.handle = self._engine.client.submit(request)
+            reply.handle = self.engine.client.submit(request)
         except engine.EngineError as error:
             reply.events.append(engine.Failed(error.kind, str(error)))
 
@@ -115,11 +131,11 @@ class Replies(QObject):
         """A failed load answers everything; without a model nothing is left to wait for."""
         import engine
 
-        state = self._engine.state
+        state = self.engine.state
         for reply in self.running.values() if state in ("failed", "empty") else ():
             if state == "failed" or reply.handle is None:
                 reply.events.clear()
-                reply.events.append(engine.Failed("no model", self._engine.error))
+                reply.events.append(engine.Failed("no model", self.engine.error))
 
     # ------------------------------------------------------------ changing
 
@@ -135,11 +151,21 @@ class Replies(QObject):
             reply.handle.cancel()
 
     def change(self, conversation_id: int, values: Mapping[str, Any]) -> None:
-        """Change sampling values of a running answer from its next token on."""
+        """Change sampling values and limits of a running answer from its next token on."""
         reply = self.running.get(conversation_id)
-        if reply is not None and reply.handle is not None:
+        if reply is None:
+            return
+        if reply.handle is not None:
             reply.handle.update(**values)
             reply.changes.append({"at": reply.n_arrived(), "values": dict(values)})
+            return
+        limits = {name: value for name, value in values.items() if name in LIVE_LIMITS}
+        sampling = {name: value for name, value in values.items() if name not in LIVE_LIMITS}
+        reply.request |= limits | {"params": {**reply.request.get("params", {}), **sampling}}
+
+    def end_reasoning(self, conversation_id: int) -> None:
+        """Let a model that is thinking come to its answer now."""
+        self.change(conversation_id, {"reasoning_budget": 0})
 
     def is_running(self, conversation_id: int) -> bool:
         """Tell whether an answer of this conversation runs or waits."""
@@ -226,7 +252,7 @@ class Replies(QObject):
 
         if isinstance(last, engine.Failed):
             message = last.message or tr("The model was taken out of memory before it answered.")
-            details = self._engine.details or f"{last.kind}: {last.message}"
+            details = self.engine.details or f"{last.kind}: {last.message}"
             error = {"kind": last.kind, "message": message, "details": details}
             self._settle(reply, "failed", {"error": error})
             return
@@ -235,15 +261,18 @@ class Replies(QObject):
 
     def _settle(self, reply: Reply, state: str, record: dict[str, Any]) -> None:
         """Store the last state of an answer, the record with all that made it."""
-        record |= {"model": self._engine.name, "changes": reply.changes} | used(reply.request)
+        text = reply.text()
+        record = {"changes": reply.changes, "model": self.engine.name} | record | reply.told
+        record |= {"mark": self.engine.mark, "start": len(reply.message.text), "end": len(text)}
+        record |= used(reply.request, self.engine.options)
         self.running.pop(reply.message.conversation_id, None)
         settled = reply.message
         try:
-            self._database.update_message(
-                reply.message.id, text=reply.text(), state=state, record=record
-            )
+            self._database.update_message(reply.message.id, text=text, state=state, record=record)
             settled = self._database.message(reply.message.id)
         except (AppError, TypeError) as error:
             self.trouble.emit(sentence(error))
         self.settled.emit(reply.message.conversation_id, settled)
         self.busy_changed.emit()
+        if reply.then is not None and state == "finished":
+            reply.then(settled)

@@ -2,12 +2,14 @@
 
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from app.chats.conversation import Message
 from app.services.figures import SpeedMeter, timings_record
 from app.services.reasoning import ReasoningStream
+from app.services.replay import earlier_runs
 
 
 @dataclass
@@ -17,11 +19,15 @@ class Reply:
     Attributes:
         progress: the last PromptProgress, or None while it waits for its turn.
         thought_s: seconds of reasoning before the answer proper, 0 without any.
+        told: what the record keeps besides (sources, system prompt, …).
+        then: called with the settled message when this run has ended by itself, or None.
         n_earlier: tokens that the conversation had after the answer before this one.
     """
 
     message: Message
     request: dict[str, Any]
+    told: dict[str, Any] = field(default_factory=dict)
+    then: Callable[[Message], None] | None = None
     events: deque[Any] = field(default_factory=deque)
     handle: Any = None
     parts: list[str] = field(default_factory=list)
@@ -90,8 +96,13 @@ class Reply:
             "truncated": finished.truncated,
             "timings": timings,
             "n_used": n_used,
+            "n_cached": finished.timings.n_cached,
+            "n_run": finished.timings.n_generated,
+            "changes": [{"at": at, "values": values} for at, values in finished.changes],
         }
         if self.n_earlier:  # its last token was written, never read
             n_old = min(self.n_earlier - 1, timings["n_prompt"])
             out["n_reread"] = max(0, n_old - timings["n_cached"])
+        runs = earlier_runs(self.message.record) if self.message.text else []
+        out |= {"runs": runs} if runs else {}
         return out | ({"thought_s": round(self.thought_s, 1)} if self.thought_s else {})

@@ -1,7 +1,14 @@
 """The engine's table of samplers and every value an answer used, in plain values."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
+
+# Options of a request that make no text, or that are told in another way.
+NOT_TOLD = frozenset(
+    {"prompt", "params", "changes", "seed", "on_event", "return_progress"}
+    | {"n", "n_probs", "post_sampling_probs", "trace", "id_slot"}
+)
 
 
 def sampler_rows() -> Sequence[Any]:
@@ -13,21 +20,34 @@ def sampler_rows() -> Sequence[Any]:
     return [row for row in rows if row.parameters]
 
 
-def used(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what an answer was made with, for its record: every sampling value and its limits.
+def used(request: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an answer was made with, for its record.
 
-    Values that the engine would refuse are kept as they were asked for.
+    "sampling", "limits" and "context" hold every value of SamplingParams, CompletionRequest and
+    ContextParams, the defaults too; `options` are those the model was opened with. Values that
+    the engine would refuse are kept as they were asked for.
     """
     import engine
 
     asked = dict(request.get("params") or {})
-    limits = ("n_predict", "grammar", "json_schema", "regex")
-    record = {name: request[name] for name in limits if request.get(name) is not None}
+    limits = {key: value for key, value in request.items() if key not in NOT_TOLD}
+    names = {field.name for field in fields(engine.ContextParams)}
+    context = {key: value for key, value in options.items() if key in names}
+    return {
+        "sampling": _whole(engine.SamplingParams, asked),
+        "limits": _whole(engine.CompletionRequest, limits),
+        "context": _whole(engine.ContextParams, context),
+    }
+
+
+def _whole(settings: Any, asked: dict[str, Any]) -> dict[str, Any]:
+    """Return all values of a settings class as JSON can hold them, or what was asked for."""
+    import engine
+
     try:
-        params = engine.SamplingParams(**asked)
+        made = settings(**asked)
     except engine.EngineError:
-        return {"sampling": asked, "limits": record}
-    values = {name: getattr(params, name) for name in params.__dataclass_fields__}
-    values.pop("seed")  # the one that was really used stands beside
-    plain = {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
-    return {"sampling": plain, "limits": record}
+        return asked
+    names = [field.name for field in fields(settings) if field.name not in NOT_TOLD]
+    values = {name: getattr(made, name) for name in names}
+    return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}

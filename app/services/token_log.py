@@ -1,7 +1,6 @@
 """TokenLog: how the tokens of recent answers were chosen, kept while someone looks at them."""
 
 import math
-import re
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,7 +11,6 @@ from PySide6.QtCore import QObject, Signal
 N_ANSWERS = 6
 MAX_TOKENS = 4096  # of one answer; later ones are written but not looked into
 N_CANDIDATES = 10
-_END = re.compile(rb"<\|[^|]*\|>|</s>|<eos>|<end_of_turn>|<\|eot_id\|>")
 
 
 @dataclass
@@ -69,7 +67,7 @@ class TokenLog(QObject):
         known = self._answers[message_id]
         chosen = known.tokens[at]
         stages, top = chosen.stages, chosen.top
-        taken = type(chosen)(rival.token, rival.piece, rival.logprob, top, stages)
+        taken = type(chosen)(rival.token, rival.piece, rival.logprob, top, stages, rival.is_end)
         self._keep(other_id, LoggedAnswer(known.before, [*known.tokens[:at], taken]))
 
     def _keep(self, message_id: int, answer: LoggedAnswer) -> None:
@@ -119,8 +117,9 @@ def _candidate(rival: Any, token: Any) -> Candidate:
 
 
 def joined(tokens: Sequence[Any]) -> str:
-    """Return the text of tokens; an unfinished character at the end is left out."""
-    return b"".join(token.piece for token in tokens).decode("utf-8", "ignore")
+    """Return the text of tokens; ends and an unfinished character at the end are left out."""
+    pieces = (token.piece for token in tokens if not token.is_end)
+    return b"".join(pieces).decode("utf-8", "ignore")
 
 
 def shown(piece: bytes) -> str:
@@ -130,8 +129,3 @@ def shown(piece: bytes) -> str:
     except UnicodeDecodeError:
         return " ".join(f"{byte:02X}" for byte in piece)
     return text.replace("\n", "↵").replace("\t", "⇥") or "∅"
-
-
-def is_end(piece: bytes) -> bool:
-    """Tell whether a token is written as the end of a message, not as text."""
-    return _END.fullmatch(piece) is not None

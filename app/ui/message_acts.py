@@ -28,6 +28,7 @@ class MessageActs(QObject):
         self._transcript = pane.transcript
         self._transcript.action.connect(self.act)
         self._transcript.sibling.connect(self.go_to_sibling)
+        self._chats.replayed.connect(self._on_replayed)
 
     def act(self, key: str, message: Message) -> None:
         """Do what a button under a message says."""
@@ -41,6 +42,7 @@ class MessageActs(QObject):
             "message.branch": lambda: self._branch_from(message),
             "message.details": lambda: self._show_details(message),
             "message.delete": lambda: self._delete(message),
+            "message.answer_now": lambda: chats.end_reasoning(message.conversation_id),
         }
         if key in acts:
             self._pane.guard.attempt(acts[key])
@@ -89,13 +91,20 @@ class MessageActs(QObject):
             act()
 
     def _replay(self, message: Message) -> None:
-        if "seed" not in message.record:
-            self._pane.guard.say(tr("No seed is known of this answer."))
+        why = self._chats.replay(message)
+        if why:
+            is_running = self._pane.is_running()
+            head = tr("This may become another text: ") if is_running else ""
+            self._pane.guard.say(head + " ".join(why))
+
+    def _on_replayed(self, conversation_id: int, is_same: bool) -> None:
+        if conversation_id != self._pane.conversation_id:
             return
-        self._chats.replay(message)
-        if message.record.get("changes"):
-            words = tr("Values changed while the first one ran, so this one may differ.")
-            self._pane.guard.say(words)
+        other = tr(
+            "The replay came out differently: read together with other answers, or in other"
+            " pieces, nearly equal tokens can change places."
+        )
+        self._pane.guard.say(tr("The replay is the same text.") if is_same else other)
 
     def _branch_from(self, message: Message) -> None:
         leaf, chat_id = self._pane.leaf_id, message.conversation_id

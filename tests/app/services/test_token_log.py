@@ -1,12 +1,11 @@
 """What is told of tokens is kept while someone looks, and another candidate begins a branch."""
 
 import math
-from types import SimpleNamespace
 
 import pytest
 
 import engine
-from app.services.token_log import N_ANSWERS, TokenLog, candidates, is_end, shown
+from app.services.token_log import N_ANSWERS, TokenLog, candidates, shown
 from tests.make import window as make
 
 
@@ -68,7 +67,11 @@ def test_another_candidate_begins_a_sibling_and_goes_on(services, clients, qtbot
     branch = services.replies.tokens.of(made.id)
     assert branch.tokens[2].token == rival.token
     assert branch.text_until(len(branch.tokens)) == after.text
-    ended = SimpleNamespace(token=9, piece=b"<|im_end|>", logprob=-1.0)
+    tag = engine.TokenProb(9, b"<|im_end|>", -1.0)  # looks like an end and is none
+    ended = engine.TokenProb(9, b"[fin]", -1.0, is_end=True)
+    branch = services.chats.go_on_from(message, 2, tag)
+    assert branch.text == known.text_until(2) + "<|im_end|>"
+    qtbot.waitUntil(lambda: not services.replies.running)
     made = services.chats.go_on_from(message, 2, ended)
     assert made.text == known.text_until(2) and not services.replies.running
 
@@ -114,4 +117,3 @@ def test_only_the_last_answers_are_kept():
 
 def test_tokens_are_shown_so_that_they_can_be_told_apart():
     assert [shown(b" a\n"), shown(b""), shown(b"\xe2\x82")] == [" a↵", "∅", "E2 82"]
-    assert is_end(b"<|im_end|>") and is_end(b"</s>") and not is_end(b"</sum>")
