@@ -38,7 +38,7 @@ from engine.memory.saved_sequence import (
     read_sequence,
     restore_sequence,
 )
-from engine.memory.sequence_writer import write_saved
+from engine.memory.sequence_writer import copy_sequence
 from engine.memory.snapshot import Snapshot
 
 __all__ = [
@@ -51,8 +51,8 @@ __all__ = [
     "SavedSequence",
     "Segment",
     "Snapshot",
+    "copy_sequence",
     "peek_sequence",
     "read_sequence",
     "restore_sequence",
-    "write_saved",
 ]

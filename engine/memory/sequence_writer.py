@@ -96,11 +96,17 @@ def _add(path: Path, fingerprint: Mapping[str, str], held: Held) -> int | None:
     return add_to_state(path, file, metadata, parts)
 
 
-def write_saved(path: Path, saved: SavedSequence, pools: Sequence[PagePool]) -> int:
-    """Write a sequence that was read from another file, and nothing else that this one holds.
+def copy_sequence(
+    saved: SavedSequence, path: Path, pools: Sequence[PagePool], n_tokens: int = -1
+) -> SavedSequence:
+    """Write the first tokens (-1: all) of what was read from a file to another; return them.
 
-    Returns the bytes written; raises MachineError if it cannot be stored.
+    Nothing else that the first file holds goes along. Raises StateFileError if windows let go of
+    what they look back at, MachineError if it cannot be stored.
     """
+    if 0 < n_tokens < len(saved.tokens):
+        saved = saved.first(n_tokens)
+        saved.check(pools)
     metadata = {**saved.file.pieces[-1].metadata, "format": FORMAT, "kept tokens": "0"}
     for name in CHECKSUMS:
         metadata.pop(name, None)
@@ -119,7 +125,8 @@ def write_saved(path: Path, saved: SavedSequence, pools: Sequence[PagePool]) -> 
         for name, array in layers_of(pool):
             pieces = partial(_stored_rows, saved, i, name, pages)
             parts.append(Part(name, "U8", (len(pages), array.shape[1]), pieces))
-    return write_state(path, metadata, parts)
+    write_state(path, metadata, parts)
+    return saved
 
 
 def _stored_rows(

@@ -22,10 +22,10 @@ from engine.memory import (
     Placement,
     SavedSequence,
     Snapshot,
+    copy_sequence,
     peek_sequence,
     read_sequence,
     restore_sequence,
-    write_saved,
 )
 from engine.models import kv_layers
 from engine.native.buffers import address
@@ -289,11 +289,7 @@ class Context:
         the reason for a source that is damaged or foreign, MachineError if it cannot be stored.
         """
         saved = self.read_saved(source)
-        if 0 < n_tokens < len(saved.tokens):
-            saved = saved.first(n_tokens)
-            saved.check(self.memory.pools)
-        write_saved(Path(target), saved, self.memory.pools)
-        return saved
+        return copy_sequence(saved, Path(target), self.memory.pools, n_tokens)
 
     def restore_saved(self, saved: SavedSequence, seq_id: int) -> list[int]:
         """Let a sequence remember what was read from a file; return its tokens.

@@ -12,10 +12,10 @@ from engine.errors import InternalError
 from engine.memory import (
     KVLayer,
     Memory,
+    copy_sequence,
     peek_sequence,
     read_sequence,
     restore_sequence,
-    write_saved,
 )
 from engine.runtime.batch import make_batch
 from tests.fakes.model import N_VOCAB, ScriptedContext
@@ -101,12 +101,7 @@ class PagedContext(ScriptedContext):
         return read_sequence(Path(path), FINGERPRINT, self.memory.pools, N_VOCAB)
 
     def copy_saved(self, source, target, n_tokens=-1):
-        saved = self.read_saved(source)
-        if 0 < n_tokens < len(saved.tokens):
-            saved = saved.first(n_tokens)
-            saved.check(self.memory.pools)
-        write_saved(Path(target), saved, self.memory.pools)
-        return saved
+        return copy_sequence(self.read_saved(source), Path(target), self.memory.pools, n_tokens)
 
     def restore_saved(self, saved, seq_id):
         restore_sequence(self.memory, seq_id, saved)

@@ -1,4 +1,4 @@
-"""The memory of conversations in files, on real models: little is written, nothing is read twice."""
+"""The memory of conversations in files, on real models: little is written, nothing read twice."""
 
 import pytest
 
