@@ -34,6 +34,7 @@ _CHECKSUM = "sha256"  # of header and arrays, itself as zeros
 _OLD_CHECKSUM = "checksum"  # of the arrays only, as files had it first
 CHECKSUMS = (_CHECKSUM, _OLD_CHECKSUM)
 _NO_SUM = "0" * 64
+UNFINISHED = ".part"  # ends the name of a file that is being written; a dot begins it
 _HASH_BYTES = 1 << 24
 
 
@@ -130,10 +131,11 @@ def _as_before(file: IO[bytes], end: int) -> Iterator[None]:
 @contextlib.contextmanager
 def _named_when_whole(path: Path) -> Iterator[IO[bytes]]:
     file = tempfile.NamedTemporaryFile(
-        dir=path.parent, prefix=f".{path.name}.", suffix=".part", delete=False
+        dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED, delete=False
     )
     try:
         with file:
+            _lock(file)
             yield file
             _sync(file)
         os.replace(file.name, path)
@@ -141,6 +143,36 @@ def _named_when_whole(path: Path) -> Iterator[IO[bytes]]:
         with contextlib.suppress(OSError):
             os.unlink(file.name)
         raise
+
+
+def _lock(file: IO[bytes]) -> bool:
+    """Let others see that somebody writes a file; False if somebody else does."""
+    try:
+        import fcntl
+    except ImportError:  # a system that does not let an open file be deleted
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def sweep_unfinished(folder: Path) -> int:
+    """Delete what a program that ended has left half written in a folder; return how many files.
+
+    What another one is just writing stays, and so does what cannot be deleted.
+    """
+    n_deleted = 0
+    for path in folder.glob(f".*{UNFINISHED}"):
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode) or not _lock(file):
+                continue
+            if os.name == "nt":
+                file.close()
+            path.unlink()
+            n_deleted += 1
+    return n_deleted
 
 
 # ------------------------------------------------------------- reading

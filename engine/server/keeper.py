@@ -157,6 +157,8 @@ class Keeper:
 
         A conversation that cannot be written is read again some time.
         """
+        if not self._wait_for_files(is_disturbed):  # or they would pile up behind a stuck disk
+            return False
         written = []
         for i, (place, tokens) in enumerate(self._known.in_memory()):
             if is_disturbed():
@@ -169,15 +171,21 @@ class Keeper:
             path = folder / f"{ASLEEP}{time.time_ns():x}-{i}.safetensors"
             done = self._write(_Held(snapshot, tokens, place.prompt_row), path, -1)
             written.append((tokens, path, done))
-        while not self._files.wait_idle(0.05):
-            if is_disturbed():
-                return False
+        if not self._wait_for_files(is_disturbed):
+            return False
         for tokens, path, done in written:
             if (failure := done.exception()) is not None:
                 log.warning("a conversation is not kept while asleep: %s", failure)
             else:
                 self._delete_older(tokens, path)
         return not is_disturbed()
+
+    def _wait_for_files(self, is_disturbed: Callable[[], bool]) -> bool:
+        """Wait until every file is written; False if disturbed meanwhile."""
+        while not self._files.wait_idle(0.05):
+            if is_disturbed():
+                return False
+        return True
 
     def _delete_older(self, tokens: Sequence[int], path: Path) -> None:
         """Delete the files of earlier sleeps that hold no more than a newer one does."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from engine.errors import MachineError
+from engine.memory.state_file import sweep_unfinished
 from engine.server.places import OnDisk
 
 log = logging.getLogger(__name__)
@@ -57,6 +58,8 @@ class SavedPrompts:
         used.
         """
         self.skipped.clear()
+        if self.folder is not None:
+            sweep_unfinished(self.folder)
         for path in self._listed():
             try:
                 tokens = peek(path)
@@ -90,21 +93,23 @@ class SavedPrompts:
         file = OnDisk(path, n_tokens, path.stat().st_size, time.time(), n_checkpoint)
         with self._lock:
             self._files[path] = file
-            return file, self._delete_oldest(file)
+            excess = self._drop_oldest(file)
+        for gone in excess:  # without the lock: a disk may take its time
+            _delete(gone.path)
+        return file, excess
 
-    def _delete_oldest(self, kept: OnDisk) -> list[OnDisk]:
+    def _drop_oldest(self, kept: OnDisk) -> list[OnDisk]:
         own = [file for file in self._files.values() if file.path.parent == self.folder]
         excess = sum(file.n_bytes for file in own) - self._limit_bytes
-        deleted = []
+        dropped = []
         for file in sorted(own, key=lambda file: file.last_used_at):
             if excess <= 0:
                 break
             if file is not kept:
                 excess -= file.n_bytes
                 del self._files[file.path]
-                _delete(file.path)
-                deleted.append(file)
-        return deleted
+                dropped.append(file)
+        return dropped
 
     def touch(self, file: OnDisk) -> None:
         """Note that a file was used."""

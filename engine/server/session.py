@@ -220,7 +220,6 @@ class Session:
         for task, _ in self._embeddings:
             task.cancel()
         self._embeddings.clear()
-        self._files.wait_idle()
         self.cache.close()
         self._known.detach()
         for slot in self._slots:
