@@ -17,7 +17,7 @@ from numba.core.registry import cpu_target
 from numba.core.typing import npydecl
 
 from engine.errors import InternalError
-from engine.native import level, units
+from engine.native import external, level, units
 from engine.native.objects import symbol
 from engine.native.simd import callee_out_of_line
 
@@ -68,7 +68,7 @@ def target_machine(target: level.Level) -> llvm.TargetMachine:
     """Return the code generator for position-independent objects of one CPU level."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
+    return llvm.Target.from_triple(level.triple()).create_target_machine(
         cpu=target.cpu,
         features=target.feature_string,
         opt=3,
@@ -121,7 +121,7 @@ def _for_arrays(rule: Callable[..., Any]) -> Callable[..., Any]:
 def _link(kernels: dict[str, Callable[..., None]]) -> llvm.ModuleRef:
     """Compile the kernels and their callees into one module that exports the kernels only."""
     whole = llvm.parse_assembly("")
-    whole.triple = llvm.get_process_triple()
+    whole.triple = level.triple()
     linked: set[_IRLibrary] = set()
     for name, fn in kernels.items():
         dispatcher: Any = callee_out_of_line(fn)
@@ -178,9 +178,9 @@ def _optimize(module: llvm.ModuleRef, machine: llvm.TargetMachine, unrolls_loops
 
 
 def _require_known_symbols(unit: str, module: llvm.ModuleRef) -> None:
-    """Refuse symbols that the loader could not resolve: LLVM would end the process there."""
+    """Refuse symbols that the linker could not find in a process without Numba."""
     for function in module.functions:
         name = function.name
         if function.is_declaration and not name.startswith("llvm."):
-            if name.lower().startswith(("numba", "nrt_", "py")) or not llvm.address_of_symbol(name):
+            if name.lower().startswith(("numba", "nrt_", "py")) or external.address(name) is None:
                 raise InternalError(f"Unit “{unit}” needs “{name}”, which only Numba provides.")

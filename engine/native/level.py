@@ -1,12 +1,12 @@
-"""The CPU level that kernels are compiled for: name, target CPU and features, no Numba needed."""
+"""The CPU level that kernels are compiled for: name, target CPU, features and object format."""
 
 import platform
+import sys
 from dataclasses import dataclass
-
-import llvmlite.binding as llvm
 
 from engine import env
 from engine.errors import MachineError, nearest
+from engine.native import processor
 
 _AVX2 = (
     *("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt"),
@@ -71,17 +71,18 @@ def host() -> Level:
     best = runnable()[0]
     if best == "generic":
         return Level(best, _baseline(), _baseline_features())
-    return Level(best, llvm.get_host_cpu_name(), _host_features())
+    return Level(best, processor.read().cpu, processor.read().features)
+
+
+def triple() -> str:
+    """Return what the code generator calls this system; its objects are ELF on Windows too."""
+    return processor.read().triple + ("-elf" if sys.platform == "win32" else "")
 
 
 def _runs(name: str) -> bool:
     machines, needs, _ = LEVELS[name]
     here = platform.machine().lower()
-    return (not machines or here in machines) and set(needs) <= _host_features()
-
-
-def _host_features() -> frozenset[str]:
-    return frozenset(name for name, has in llvm.get_host_cpu_features().items() if has)
+    return (not machines or here in machines) and processor.read().features >= set(needs)
 
 
 def _baseline() -> str:

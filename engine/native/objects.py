@@ -2,10 +2,11 @@
 
 A file is one JSON line (what it is, what it was compiled from, its checksum) and then the object.
 It is used only if compiler versions, CPU level, sources, checksum and symbols all fit; otherwise
-the unit is compiled again in a child process. Loading needs LLVM but never Numba.
+the unit is compiled again in a child process. Loading needs neither Numba nor LLVM.
 """
 
 import ctypes
+import functools
 import hashlib
 import importlib.metadata
 import json
@@ -17,12 +18,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import llvmlite.binding as llvm
 from numpy.typing import NDArray
 
 from engine import env
 from engine.errors import InternalError, MachineError, nearest
-from engine.native import level, sources, units
+from engine.native import level, linker, sources, units
+from engine.native.elf import DamagedObject
 
 FORMAT = 1
 MAX_HEADER_BYTES = 1 << 20
@@ -79,23 +80,20 @@ def load(unit_names: Iterable[str], progress: Progress | None = None) -> Kernels
     be stored, InternalError if a unit does not compile.
     """
     names = list(dict.fromkeys(unit_names))
+    addresses: dict[str, int] = {}
     with _LOADING:
-        found = {name: read(name) for name in names}
+        missing = _link_all(names, addresses)
         for _ in range(MAX_BUILDS):
-            missing = [name for name, content in found.items() if content is None]
-            if not missing:
-                break
-            from engine.native import build  # not needed when nothing is to be built
+            if missing:
+                from engine.native import build  # not needed when nothing is to be built
 
-            along = [name for name in units.companions(names) if read(name) is None]
-            build.build([*missing, *along], progress)
-            found.update({name: read(name) for name in missing})
-        addresses: dict[str, int] = {}
-        for name, content in found.items():
-            if content is None:
-                raise InternalError(f"Kernel unit “{name}” was compiled but cannot be used.")
-            addresses |= _link(*content)
-        return Kernels(addresses)
+                along = [one for one in units.companions(names) if read(one) is None]
+                build.build([*dict.fromkeys((*missing, *along))], progress)
+                missing = _link_all(list(missing), addresses)
+    if missing:
+        reasons = " ".join(f"{name}: {reason}" for name, reason in missing.items())
+        raise InternalError(f"Kernels were compiled but cannot be used. {reasons}")
+    return Kernels(addresses)
 
 
 def folder() -> Path:
@@ -111,10 +109,16 @@ def path_of(unit: str) -> Path:
 def toolchain() -> str:
     """Return a hash of everything but sources that decides what machine code comes out."""
     target = level.current()
-    versions = [importlib.metadata.version(name) for name in ("numba", "llvmlite")]
-    parts = [platform.python_version(), *versions, llvm.get_process_triple()]
+    parts = [*_versions(), level.triple()]
     parts += [target.name, target.cpu, target.feature_string, str(sources.ROOT)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+@functools.cache
+def _versions() -> tuple[str, ...]:
+    """Return the versions of Python and of the compilers."""
+    compilers = (importlib.metadata.version(name) for name in ("numba", "llvmlite"))
+    return (platform.python_version(), *compilers)
 
 
 def read(unit: str) -> tuple[Header, bytes] | None:
@@ -166,25 +170,41 @@ def symbol(unit: str, kernel: str) -> str:
     return "inglenook_" + "".join(c if c.isalnum() else "_" for c in f"{unit}_{kernel}")
 
 
-# One engine per object, kept for the life of the process: kernels stay callable.
+# Linked objects stay for the life of the process, so kernels stay callable.
 _LOADING = threading.RLock()
-_LINKED: dict[str, tuple[llvm.ExecutionEngine, dict[str, int]]] = {}
+_LINKED: dict[tuple[str, ...], dict[str, int]] = {}
+
+
+def _link_all(names: list[str], addresses: dict[str, int]) -> dict[str, str]:
+    """Add the addresses of what can be used as it is; return the other units, with the reason."""
+    missing = {}
+    for name in names:
+        content = read(name)
+        try:
+            addresses |= _link(*content) if content else {}
+            reason = "" if content else "No object fits."
+        except DamagedObject as error:
+            reason = str(error)
+        if reason:
+            missing[name] = reason
+    return missing
 
 
 def _link(header: Header, content: bytes) -> dict[str, int]:
-    """Make an object's code executable; return its kernels' addresses."""
-    if header.sha256 not in _LINKED:
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-        machine = llvm.Target.from_default_triple().create_target_machine()
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-        engine.add_object_file(llvm.ObjectFileRef.from_data(content))
-        engine.finalize_object()
-        addresses = {
-            f"{header.unit}/{kernel}": engine.get_function_address(symbol(header.unit, kernel))
-            for kernel in header.kernels
-        }
-        if not all(addresses.values()):
-            raise InternalError(f"Kernel unit “{header.unit}” lacks a symbol that it lists.")
-        _LINKED[header.sha256] = engine, addresses
-    return _LINKED[header.sha256][1]
+    """Make an object's code executable; return its kernels' addresses, or raise DamagedObject."""
+    key = (header.sha256, *header.kernels)
+    if key not in _LINKED:
+        symbols = {f"{header.unit}/{name}": symbol(header.unit, name) for name in header.kernels}
+        found = _symbols_of(content, list(symbols.values()))
+        if not all(found.get(name) for name in symbols.values()):
+            raise DamagedObject(f"The object of “{header.unit}” lacks a symbol that it lists.")
+        _LINKED[key] = {kernel: found[name] for kernel, name in symbols.items()}
+    return _LINKED[key]
+
+
+def _symbols_of(content: bytes, names: list[str]) -> dict[str, int]:
+    if linker.can_link():
+        return linker.link(content)
+    from engine.native import llvm_linker
+
+    return llvm_linker.link(content, names)

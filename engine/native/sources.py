@@ -13,7 +13,10 @@ from engine.native import units
 
 ROOT = Path(__file__).resolve().parents[2]
 # Imported by sources below, but nothing in them reaches machine code.
-_WITHOUT_CODE = frozenset({"engine.errors", "engine.env"})
+_LOADING = ("linker", "elf", "relocations", "executable_memory", "external", "processor")
+_WITHOUT_CODE = frozenset(
+    {"engine.errors", "engine.env", *(f"engine.native.{name}" for name in _LOADING)}
+)
 _ALWAYS = ("engine.native.compiler",)
 
 

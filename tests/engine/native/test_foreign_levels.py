@@ -1,4 +1,4 @@
-"""Kernels compile for the levels of other machines, though only those can run them."""
+"""Kernels compile and link for the levels of other machines, though only those can run them."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ import pytest
 from tests.make import foreign_level
 
 ROOT = Path(__file__).resolve().parents[3]
-UNITS = ("matmul.q5_0", "matmul.q6_k", "attention.iq4_nl.q5_1")
+UNITS = ("team", "matmul.q5_0", "matmul.q6_k", "attention.iq4_nl.q5_1")
 
 
 @pytest.mark.parametrize("name", foreign_level.LEVELS)
