@@ -22,22 +22,35 @@ log = logging.getLogger(__name__)
 class Intake:
     """Prepares each task, then hands it on; one that cannot be prepared is refused here."""
 
-    def __init__(self, prepare: Callable[[Task], None], hand_on: Callable[[Task], None]) -> None:
+    def __init__(
+        self,
+        prepare: Callable[[Task], None],
+        hand_on: Callable[[Task], bool],
+        end: Callable[[Task], None],
+    ) -> None:
+        """`hand_on` says whether somebody will run the task, `end` answers one that never runs."""
         self._prepare = prepare
         self._hand_on = hand_on
+        self._end = end
         self._tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
         self._is_open = threading.Event()
         self._lock = threading.Lock()
         self._is_closed = False
-        self.n_waiting = 0
+        self._n_waiting = 0
         self.thread = threading.Thread(target=self._run, name="engine intake", daemon=True)
         self.thread.start()
+
+    @property
+    def n_waiting(self) -> int:
+        """Return how many tasks are not handed on yet."""
+        with self._lock:
+            return self._n_waiting
 
     def post(self, task: Task) -> bool:
         """Add a task, from any thread; return False when nobody will take it any more."""
         with self._lock:
             if not self._is_closed:
-                self.n_waiting += 1
+                self._n_waiting += 1
                 self._tasks.put(task)
             return not self._is_closed
 
@@ -58,12 +71,13 @@ class Intake:
         self._is_open.wait()
         while (task := self._tasks.get()) is not None:
             error = self._try(task)
-            if error is None:
-                self._hand_on(task)
-            else:
+            with self._lock:  # whoever hears the answer finds nothing waiting here
+                is_handed_on = error is None and self._hand_on(task)
+                self._n_waiting -= 1
+            if error is not None:
                 task.refuse(error)
-            with self._lock:
-                self.n_waiting -= 1
+            elif not is_handed_on:
+                self._end(task)
 
     def _try(self, task: Task) -> EngineError | None:
         """Prepare a task that is still wanted; return what went wrong."""

@@ -70,7 +70,7 @@ class EngineLoop:
         self._session: Session | None = None
         self._bed: Path | None = None  # a temporary folder for what is known while asleep
         self._files = FileThread(self.queue.wake)
-        self._intake = Intake(self._prepare, self._hand_on)
+        self._intake = Intake(self._prepare, self.queue.post, self._end_task)
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
         self._thread.start()
 
@@ -120,10 +120,6 @@ class EngineLoop:
             raise self.error
         if self.loaded is not None:
             prepare(task, self.loaded, self._n_slots)
-
-    def _hand_on(self, task: Task) -> None:
-        if not self.queue.post(task):
-            self._end_task(task)
 
     def _end_task(self, task: Task) -> None:
         """Answer what will never run."""

@@ -1,4 +1,4 @@
-"""A disk that has stopped answering holds up neither answers nor sleep, and the end only so long."""
+"""A disk that has stopped answering holds up neither answers nor sleep, and the end not for long."""
 
 import logging
 import os
