@@ -6,6 +6,7 @@ file; the name stands in the file, so that any script works whatever the disk ca
 
 import hashlib
 import json
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -128,6 +129,14 @@ def _read(path: Path, is_shipped: bool) -> Preset:
         raise ValueError("not a preset")
     if not name or not isinstance(order, int):
         raise ValueError("not a preset")
+    values = {k: value for k, value in sampling.items() if k == "logit_bias" or _is_value(value)}
     return Preset(
-        path.stem, str(name)[:MAX_NAME], sampling, system, texts[2] or "", is_shipped, order
+        path.stem, str(name)[:MAX_NAME], values, system, texts[2] or "", is_shipped, order
     )
+
+
+def _is_value(value: Any) -> bool:
+    """Tell whether a value may be one of sampling: a finite number, a switch, a list of names."""
+    if isinstance(value, list):
+        return all(isinstance(item, str) for item in value)
+    return isinstance(value, int | float) and math.isfinite(value)

@@ -210,6 +210,10 @@ class Chats(QObject):
         """Stop the answer of a conversation and keep what came."""
         self._replies.stop(conversation_id)
 
+    def limit(self, conversation_id: int, values: Mapping[str, Any]) -> None:
+        """Let other limits hold in the running answer, if there is one."""
+        self._replies.change(conversation_id, values)
+
     def end_reasoning(self, conversation_id: int) -> None:
         """Let the model come to its answer now, if it is thinking."""
         self._replies.end_reasoning(conversation_id)

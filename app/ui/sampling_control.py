@@ -11,6 +11,7 @@ from app.services.engine_service import sentence
 from app.services.everything import Services
 from app.services.preset_levels import PresetLevels
 from app.services.sampling import sampler_rows
+from app.services.sources import from_preset
 from app.strings import tr
 from app.ui.guard import Guard
 from app.ui.panes import Panes
@@ -38,9 +39,8 @@ class SamplingControl(QObject):
         self._guard = guard
         self._window = window
         self._rows: Sequence[Any] = ()
-        self._levels = PresetLevels(services.settings, services.presets)
-        self._model = services.engine.file_name()
-        services.engine.changed.connect(self._on_engine_changed)
+        self._levels = PresetLevels(services.settings, services.presets, services.engine)
+        services.engine.changed.connect(self._begin_afresh)
         self.panel = SamplingPanel(())
         inspector.set_page("sampling", tr("Sampling"), self.panel)
         self.tokens = TokensControl(services, inspector, panes, guard, window)
@@ -55,28 +55,31 @@ class SamplingControl(QObject):
         """Build the cards from the engine's table."""
         self._rows = rows
         self.panel = SamplingPanel(rows)
-        self.panel.set_presets(self._services.presets.all())
-        self.panel.changed.connect(lambda values: self._panes.current.change_sampling(values))
-        self.panel.preset_chosen.connect(self._on_preset_chosen)
-        self.panel.save_wanted.connect(self._ask_for_name)
-        self.panel.level_chosen.connect(self.choose_level)
-        self.panel.grammar.check_wanted.connect(self._check)
-        self.panel.grammar.chosen.connect(
-            lambda kept: self._panes.current.keep_params(constraint=kept)
-        )
+        self.panel.changed.connect(self._on_changed)
+        presets, panes = self.panel.presets, self._panes
+        presets.chosen.connect(self._on_preset_chosen)
+        presets.save_wanted.connect(self._ask_for_name)
+        presets.deletion_wanted.connect(self._delete_preset)
+        presets.level_chosen.connect(self.choose_level)
+        self.panel.limits.changed.connect(lambda key, v: panes.current.asked.limit(key, v))
+        grammar = self.panel.grammar
+        grammar.check_wanted.connect(self._check)
+        grammar.chosen.connect(lambda kept: panes.current.asked.keep(constraint=kept))
+        grammar.drafted.connect(lambda d: panes.current.asked.keep_later(constraint_draft=d))
         self.show_values()
         self._inspector.set_page("sampling", tr("Sampling"), self.panel)
 
     def show_values(self) -> None:
         """Show the values of the conversation in the current pane."""
         params = self._panes.current.params
-        model = self._services.engine.file_name()
-        self.panel.set_levels(
-            self._levels.ids(model),
-            lambda key, value, default: self._levels.source(key, value, default, model),
-        )
-        self.panel.show_values(params.get("sampling", {}))
-        self.panel.grammar.present(params.get("constraint", {}))
+        self.panel.presets.set_levels(self._levels.ids())
+        self.panel.set_presets(self._levels.offered())
+        self.panel.show_values(params.get("sampling", {}), params.get("sources"))
+        self.panel.limits.present(params)
+        self.panel.grammar.present(params.get("constraint", {}), params.get("constraint_draft"))
+
+    def _on_changed(self, values: dict[str, Any]) -> None:
+        self._panes.current.asked.change_sampling(values, self.panel.sources)
 
     def _check(self, kind: str, text: str) -> None:
         """Check a constraint beside the window: it may take a second."""
@@ -88,21 +91,15 @@ class SamplingControl(QObject):
 
     def choose_level(self, level: str, preset_id: str) -> None:
         """Let new chats begin with a preset, an empty page on show too."""
-        model = self._services.engine.file_name()
-        before = self._levels.fresh(model)
-        self._guard.attempt(lambda: self._levels.choose(level, preset_id, model))
-        self._begin_afresh(before)
+        self._guard.attempt(lambda: self._levels.choose(level, preset_id))
+        self._begin_afresh()
 
-    def _on_engine_changed(self) -> None:
-        before, self._model = self._levels.fresh(self._model), self._services.engine.file_name()
-        self._begin_afresh(before)
-
-    def _begin_afresh(self, before: dict[str, Any]) -> None:
+    def _begin_afresh(self) -> None:
         """Give empty pages what new chats begin with now, unless the person changed something."""
-        fresh = self._levels.fresh(self._services.engine.file_name())
         for pane in self._panes.all():
-            if pane.conversation is None and pane.params.get("sampling", {}) == before:
-                pane.params = {**pane.params, "sampling": fresh}
+            sources = pane.params.get("sources", {}).values()
+            if pane.conversation is None and all(source[0] != "chat" for source in sources):
+                pane.asked.values = {**pane.params, **self._levels.fresh()}
         self.show_values()
 
     def _on_theme_changed(self) -> None:
@@ -111,8 +108,22 @@ class SamplingControl(QObject):
 
     def _on_preset_chosen(self, preset: Any) -> None:
         values = {**self.panel.defaults(), **preset.sampling}
-        self.panel.show_values(values)
-        self._panes.current.change_sampling(values, replace=True)
+        sources = from_preset("chat", preset.name, preset.sampling)
+        self.panel.show_values(values, sources)
+        self._panes.current.asked.change_sampling(values, sources, replace=True)
+
+    def _delete_preset(self, preset: Any) -> None:
+        presets = self._services.presets
+        self._guard.attempt(lambda: presets.delete(preset.id))
+        self._levels.read_again()
+        self.show_values()
+
+        def undo() -> None:
+            self._guard.attempt(lambda: presets.save(preset.name, preset.sampling, preset.system))
+            self._levels.read_again()
+            self.show_values()
+
+        self._guard.say(tr("The preset “{name}” is deleted.", name=preset.name), undo)
 
     def _ask_for_name(self) -> None:
         dialog = QInputDialog(self._window)
@@ -128,5 +139,5 @@ class SamplingControl(QObject):
         saved = self._guard.attempt(lambda: self._services.presets.save(name, values))
         if saved is not None:
             self._levels.read_again()
-            self.panel.set_presets(self._services.presets.all())
+            self.show_values()
             self._guard.say(tr("“{name}” is saved.", name=saved.name))

@@ -89,3 +89,10 @@ def test_a_disk_that_refuses(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(StorageError):
         Presets(SHIPPED, tmp_path / "file").save("x", {})
+
+
+def test_values_that_cannot_be_values_are_left_out(presets, tmp_path):
+    values = '{"temperature": "hot", "top_k": 7, "top_p": NaN, "samplers": ["top_k"]}'
+    (tmp_path / "presets").mkdir()
+    (tmp_path / "presets" / "odd.json").write_text(f'{{"name": "Odd", "sampling": {values}}}')
+    assert presets.find("odd").sampling == {"top_k": 7, "samplers": ["top_k"]}

@@ -15,12 +15,12 @@ from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 from app.chats.conversation import Conversation, Message
 from app.services.everything import Services
 from app.services.figures import speed, summary
-from app.services.preset_levels import PresetLevels
 from app.strings import count, tr
 from app.ui.guard import Guard
 from app.ui.message_acts import MessageActs
 from app.ui.pane_engine import PaneEngine
 from app.ui.pane_figures import PaneFigures
+from app.ui.pane_params import PaneParams
 from app.ui.theme import theme
 from app.ui.widgets.composer import Composer
 from app.ui.widgets.find_bar import FindBar
@@ -54,7 +54,7 @@ class ChatPane(QWidget):
         self.guard = guard
         self.is_current = True
         self.conversation: Conversation | None = None
-        self.params: dict[str, Any] = {}
+        self.asked = PaneParams(self)
         self._editing: Message | None = None
         self._live = ""
         self._fresh_draft = ""
@@ -97,7 +97,7 @@ class ChatPane(QWidget):
         self.composer.draft_changed.connect(self._keep_draft)
         self.composer.recalled.connect(self.acts.edit_question)
         self.composer.system_wanted.connect(self.system.toggle)
-        self.system.changed.connect(lambda text: self.keep_params(system=text))
+        self.system.changed.connect(lambda text: self.asked.keep(system=text))
         self.banner.cancelled.connect(self._end_editing)
         self.header.renamed.connect(self._rename)
         self.header.model_wanted.connect(self.model_wanted)
@@ -114,6 +114,11 @@ class ChatPane(QWidget):
         theme.changed.connect(self._restyle)
 
     # ------------------------------------------------------------ opening
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """Return what the chat on show, or the one to come, asks of its answers."""
+        return self.asked.values
 
     @property
     def conversation_id(self) -> int:
@@ -137,9 +142,10 @@ class ChatPane(QWidget):
         if self.conversation is None:
             self._fresh_draft = self.composer.text()
         self.composer.flush_draft()
+        self.asked.flush()
         database = self.services.database
         self.conversation = database.conversation(conversation_id) if conversation_id else None
-        self.params = dict(self.conversation.params) if self.conversation else self._fresh_params()
+        self.asked.begin(self.conversation)
         if self.conversation and message_id:
             self._go_to_branch_of(message_id)
         draft = self.conversation.draft if self.conversation else self._fresh_draft
@@ -152,10 +158,6 @@ class ChatPane(QWidget):
         self.header.set_title(self.conversation.title if self.conversation else "")
         self.engine.show()
         self.opened.emit(self.conversation_id)
-
-    def _fresh_params(self) -> dict[str, Any]:
-        levels = PresetLevels(self.services.settings, self.services.presets)
-        return {"sampling": levels.fresh(self.services.engine.file_name())}
 
     def _go_to_branch_of(self, message_id: int) -> None:
         database = self.services.database
@@ -193,10 +195,14 @@ class ChatPane(QWidget):
         self._foot.insertWidget(0, card)
 
     def keep_fresh_draft(self) -> int:
-        """Store what stands unsent on an empty page as a chat of its own; return it, or 0."""
-        text = self.composer.text()
-        made = None
-        if self.conversation is None and text.strip():
+        """Store what stands unsent on an empty page as a chat of its own; return it, or 0.
+
+        That is a draft, or the unfinished text of a grammar.
+        """
+        self.asked.flush()
+        text, made = self.composer.text(), None
+        has_draft = text.strip() or self.params.get("constraint_draft", {}).get("text", "").strip()
+        if self.conversation is None and has_draft:
             made = self.guard.attempt(
                 lambda: self.services.chats.start(params=self.params, draft=text)
             )
@@ -224,7 +230,7 @@ class ChatPane(QWidget):
         else:
             self.guard.attempt(lambda: self.services.chats.ask(self.conversation_id, text))
         self._keep_draft("")
-        self._refresh_conversation()
+        self.refresh_conversation()
 
     def stop(self) -> None:
         """Stop the answer of this pane and keep what came."""
@@ -233,18 +239,6 @@ class ChatPane(QWidget):
     def is_running(self) -> bool:
         """Tell whether an answer of this pane runs."""
         return self.services.replies.is_running(self.conversation_id)
-
-    def change_sampling(self, values: dict[str, Any], replace: bool = False) -> None:
-        """Use other sampling values from the next token on, and in later answers here."""
-        known = {} if replace else self.params.get("sampling", {})
-        self.params = {**self.params, "sampling": {**known, **values}}
-        if self.conversation is None:
-            return
-        chats, conversation_id = self.services.chats, self.conversation_id
-        if replace:
-            self.guard.attempt(lambda: chats.change(conversation_id, params=self.params))
-        self.guard.attempt(lambda: chats.change_sampling(conversation_id, values))
-        self._refresh_conversation()
 
     def set_current(self, is_current: bool) -> None:
         """Have the attention of the person, or not: Esc and what is said of models belong here."""
@@ -283,7 +277,7 @@ class ChatPane(QWidget):
             self.guard.attempt(
                 lambda: self.services.chats.change(self.conversation_id, title=title)
             )
-            self._refresh_conversation()
+            self.refresh_conversation()
 
     def _keep_draft(self, text: str) -> None:
         if self.conversation is None or self._editing is not None:
@@ -291,14 +285,6 @@ class ChatPane(QWidget):
         if text != self.conversation.draft:
             self.guard.attempt(lambda: self.services.chats.change(self.conversation_id, draft=text))
             self.conversation = self.services.database.conversation(self.conversation_id)
-
-    def keep_params(self, **values: Any) -> None:
-        """Keep other values of this conversation than sampling ones, for its next answers."""
-        self.params = {**self.params, **values}
-        if self.conversation is not None:
-            self.guard.attempt(
-                lambda: self.services.chats.change(self.conversation_id, params=self.params)
-            )
 
     def copy(self, text: str) -> None:
         """Put a text on the clipboard and say so."""
@@ -308,7 +294,8 @@ class ChatPane(QWidget):
 
     # ------------------------------------------------------------ what happens
 
-    def _refresh_conversation(self) -> None:
+    def refresh_conversation(self) -> None:
+        """Take over what is stored of the conversation now."""
         if self.conversation is not None:
             self.conversation = self.services.database.conversation(self.conversation_id)
             self.header.set_title(self.conversation.title)
@@ -321,12 +308,12 @@ class ChatPane(QWidget):
         if message.state == "running":
             self.transcript.set_reading(message.id, self.engine.reading())
         self._live = ""
-        self._refresh_conversation()
+        self.refresh_conversation()
         self._show_running()
 
     def _on_branched(self, conversation_id: int) -> None:
         if conversation_id == self.conversation_id:
-            self._refresh_conversation()
+            self.refresh_conversation()
             self._load_branch()
 
     def _on_text(self, conversation_id: int, message_id: int, text: str) -> None:
@@ -353,7 +340,7 @@ class ChatPane(QWidget):
         self.figures.set_branch(self.transcript.messages)
         if message.state == "running":
             self.transcript.set_reading(message.id, self.engine.reading())
-        self._refresh_conversation()
+        self.refresh_conversation()
         self._show_running()
         self.figures.show()
         self._announce(message)

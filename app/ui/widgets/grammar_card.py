@@ -28,10 +28,12 @@ class GrammarCard(QFrame):
     Signals:
         check_wanted(str, str): whether this kind and text can be kept should be told with `tell`.
         chosen(dict): kind and text that were checked and found good; {} for anything.
+        drafted(dict): kind and text that stand there and are not kept; {} when there is no other.
     """
 
     check_wanted = Signal(str, str)
     chosen = Signal(dict)
+    drafted = Signal(dict)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -59,7 +61,7 @@ class GrammarCard(QFrame):
         self._pause.setInterval(_PAUSE_MS)
         self._pause.timeout.connect(self._ask)
         self.kind.activated.connect(lambda _: self._on_kind())
-        self.edit.textChanged.connect(self._pause.start)
+        self.edit.textChanged.connect(self._on_text)
         box = QVBoxLayout(self)
         box.setContentsMargins(theme.px(12), theme.px(9), theme.px(12), theme.px(10))
         box.setSpacing(theme.px(6))
@@ -68,16 +70,23 @@ class GrammarCard(QFrame):
             box.addWidget(part)
         self.present({})
 
-    def present(self, kept: dict[str, Any]) -> None:
-        """Show what a chat is held to; nothing is emitted."""
-        if kept == self._kept and self._shown_kind == str(kept.get("kind", "")):
+    def present(self, kept: dict[str, Any], draft: dict[str, Any] | None = None) -> None:
+        """Show what a chat is held to, or the unfinished text that shall take its place.
+
+        Nothing is chosen by it; a text that stands there already is not touched.
+        """
+        kept, shown = _sound(kept), _sound(draft) or _sound(kept)
+        standing = {"kind": self._shown_kind, "text": self._text()}
+        if kept == self._kept and standing == (shown or {"kind": "", "text": ""}):
             return
-        self._kept = dict(kept)
-        self._texts = {str(kept.get("kind", "")): str(kept.get("text", ""))}
-        self._shown_kind = str(kept.get("kind", ""))
+        self._kept, self._asked = kept, ("?", "")  # a verdict on its way is of another chat
+        self._texts = {str(shown.get("kind", "")): str(shown.get("text", ""))}
+        self._shown_kind = str(shown.get("kind", ""))
         self.kind.setCurrentIndex(max(0, self.kind.findData(self._shown_kind)))
         self._show_text()
         self._say("")
+        if shown != kept:
+            self._ask()
 
     def tell(self, kind: str, text: str, wrong: str) -> None:
         """Say what is wrong with a text, and keep it if nothing is; an older one is passed by."""
@@ -88,12 +97,26 @@ class GrammarCard(QFrame):
         if not wrong and kept != self._kept:
             self._kept = kept
             self.chosen.emit(kept)
+            self.drafted.emit({})
 
     def _on_kind(self) -> None:
         self._texts[self._shown_kind] = self.edit.toPlainText()
         self._shown_kind = self.kind.currentData()
         self._show_text()
+        self._tell_draft()
         self._ask()
+
+    def _on_text(self) -> None:
+        self._tell_draft()
+        self._pause.start()
+
+    def _tell_draft(self) -> None:
+        standing = {"kind": self._shown_kind, "text": self._text()}
+        is_other = standing != (self._kept or {"kind": "", "text": ""})
+        self.drafted.emit(standing if is_other else {})
+
+    def _text(self) -> str:
+        return "" if self._shown_kind in ("", "json") else self.edit.toPlainText()
 
     def _show_text(self) -> None:
         self.edit.blockSignals(True)
@@ -103,8 +126,7 @@ class GrammarCard(QFrame):
         self.edit.setVisible(self._shown_kind not in ("", "json"))
 
     def _ask(self) -> None:
-        is_text = self._shown_kind not in ("", "json")
-        self._asked = self._shown_kind, self.edit.toPlainText() if is_text else ""
+        self._asked = self._shown_kind, self._text()
         self.check_wanted.emit(*self._asked)
 
     def _say(self, wrong: str) -> None:
@@ -114,3 +136,12 @@ class GrammarCard(QFrame):
         self.verdict.setObjectName("errorTitle" if wrong else "secondary")
         self.verdict.style().unpolish(self.verdict)
         self.verdict.style().polish(self.verdict)
+
+
+def _sound(stored: Any) -> dict[str, Any]:
+    """Return a kind and a text as they are stored, {} for anything else."""
+    kinds = [kind for kind, _ in KINDS]
+    if not isinstance(stored, dict) or stored.get("kind") not in kinds:
+        return {}
+    text = stored.get("text", "")
+    return {"kind": stored["kind"], "text": text} if isinstance(text, str) else {}

@@ -10,7 +10,6 @@ from PySide6.QtGui import (
     QFocusEvent,
     QMouseEvent,
     QPainter,
-    QPainterPath,
     QPaintEvent,
     QWheelEvent,
 )
@@ -21,6 +20,7 @@ from app.strings import count, tr
 from app.ui.markdown import MarkdownStream, plain_blocks
 from app.ui.theme import theme
 from app.ui.widgets.block import BlockView, make_view
+from app.ui.widgets.bubble import bubble
 from app.ui.widgets.controls import button
 from app.ui.widgets.copy_buttons import CopyButtons
 from app.ui.widgets.error_card import ErrorCard
@@ -46,7 +46,7 @@ class MessageView(QWidget):
 
     Signals:
         height_changed(): content grew or shrank outside of `append`.
-        remedy(str): a remedy of the error card was chosen.
+        remedy(str): a remedy of the error card was chosen, or that the thought should end.
         focused(), hovered(): the message took the keyboard focus, the mouse came over it.
         menu_wanted(QPoint): a right click, or the menu key, at a global point.
     """
@@ -229,6 +229,7 @@ class MessageView(QWidget):
         if self.thought is None and (thought or self._reasoning.has_thought):
             self.thought = ThoughtFold(self, known)
             self.thought.resized.connect(self._on_thought_resized)
+            self.thought.answer_wanted.connect(lambda: self.remedy.emit("answer_now"))
             self.thought.show()
         if self.thought is not None:
             if thought:
@@ -338,7 +339,7 @@ class MessageView(QWidget):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         area = event.rect()
         if self.is_own():
-            self._paint_bubble(painter)
+            painter.fillPath(bubble(self._bubble), theme.color("own"))
         left = self.text_left()
         for view in self.views:
             if view.y + view.height < area.top() or view.y > area.bottom():
@@ -363,20 +364,6 @@ class MessageView(QWidget):
     def _content_top(self) -> int:
         """Return where the text begins, below a thought, in pixels."""
         return theme.px(_ABOVE) + (self.thought.height() + theme.px(6) if self.thought else 0)
-
-    def _paint_bubble(self, painter: QPainter) -> None:
-        box, r, small = self._bubble, theme.px(14), theme.px(4)
-        path = QPainterPath()
-        path.moveTo(box.left() + r, box.top())
-        path.lineTo(box.right() - r, box.top())
-        path.quadTo(box.right(), box.top(), box.right(), box.top() + r)
-        path.lineTo(box.right(), box.bottom() - small)
-        path.quadTo(box.right(), box.bottom(), box.right() - small, box.bottom())
-        path.lineTo(box.left() + r, box.bottom())
-        path.quadTo(box.left(), box.bottom(), box.left(), box.bottom() - r)
-        path.lineTo(box.left(), box.top() + r)
-        path.quadTo(box.left(), box.top(), box.left() + r, box.top())
-        painter.fillPath(path, theme.color("own"))
 
     def _paint_caret(self, painter: QPainter) -> None:
         view = self.views[-1]

@@ -209,6 +209,7 @@ class SamplerCard(QFrame):
         box.addWidget(self.help)
         box.addWidget(self.rows[0].slider)
         self._extra: list[QWidget] = []
+        self._sources = {self.rows[0].parameter.key: self.source}
         for row in self.rows[1:]:
             box.addWidget(self._extra_row(row))
         if self.rows[1:]:
@@ -225,7 +226,12 @@ class SamplerCard(QFrame):
         column.setSpacing(theme.px(2))
         head = QHBoxLayout()
         title = label(tr(PARAMETERS.get(row.parameter.key, row.parameter.key)), "secondary")
+        source = label("", "secondary", self)
+        source.setAccessibleName(tr("Where the value comes from"))
+        self._sources[row.parameter.key] = source
         head.addWidget(title)
+        head.addSpacing(theme.px(10))
+        head.addWidget(source)
         head.addStretch(1)
         head.addWidget(row.box)
         column.addLayout(head)
@@ -239,16 +245,17 @@ class SamplerCard(QFrame):
             row.set_value(values[row.parameter.key])
         self._refresh()
 
-    def show_sources(self, sources: Mapping[str, str]) -> None:
-        """Say where each value comes from: the first one on the card, all in their tooltips."""
+    def show_sources(self, sources: Mapping[str, tuple[str, str]]) -> None:
+        """Say where each value comes from, in a word beside it and in words in its tooltip."""
         for row in self.rows:
-            words = sources.get(row.parameter.key, "")
-            told = tr("From: {source}", source=words) if words else ""
-            tip = "\n".join(part for part in (tr(row.parameter.help), told) if part)
+            key = row.parameter.key
+            word, words = sources[key]
+            tip = f"{tr(row.parameter.help)}\n{tr('From: {source}', source=words)}"
             row.box.setToolTip(tip)
             row.slider.setToolTip(tip)
             row.slider.setAccessibleDescription(f"{row.box.text()}. {tip}")
-        self.source.setText(sources.get(self.rows[0].parameter.key, "") if self.rows else "")
+            self._sources[key].setText(word)
+            self._sources[key].setToolTip(words)
 
     def is_off(self) -> bool:
         """Tell whether this stage has no effect now."""

@@ -1,11 +1,12 @@
-"""The Sampling tab: presets above, one card per stage of the chain below."""
+"""The Sampling tab: presets above, one card per stage of the chain, then limits and form."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
+from app.services.sources import by_hand, in_a_word, in_words, source_of
 from app.strings import tr
 from app.ui.bound import bound
 from app.ui.theme import theme
@@ -13,6 +14,8 @@ from app.ui.widgets.chain_order import ChainOrder
 from app.ui.widgets.controls import button, label
 from app.ui.widgets.flow import FlowLayout
 from app.ui.widgets.grammar_card import GrammarCard
+from app.ui.widgets.limits_card import LimitsCard
+from app.ui.widgets.preset_row import PresetRow
 from app.ui.widgets.sampler_card import OFF, SamplerCard
 
 
@@ -20,38 +23,27 @@ class SamplingPanel(QWidget):
     """Shows and changes the sampling values of one conversation.
 
     `samplers` are the rows of the engine's table: name, help, parameters (key, default, min, max,
-    step, help). `presets` have id, name, sampling, help and is_shipped.
+    step, help). `sources` says where each of `values` is from (`app.services.sources`).
 
     Signals:
-        changed(dict): values the person moved, to act on the next token.
-        preset_chosen(object): all values of a preset should hold.
-        save_wanted(): the present values should become a preset.
-        level_chosen(str, str): new chats, "everywhere" or with this "model", begin with the
-            preset of that id; "" is none.
+        changed(dict): values the person moved, to act on the next token; `sources` knows them.
     """
 
     changed = Signal(dict)
-    preset_chosen = Signal(object)
-    save_wanted = Signal()
-    level_chosen = Signal(str, str)
 
     def __init__(self, samplers: Sequence[Any], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("scrolled")
         self.cards = [SamplerCard(sampler, self) for sampler in samplers]
         self.values: dict[str, Any] = {}
+        self.sources: dict[str, list[str]] = {}
         self._presets: Sequence[Any] = ()
-        self._levels: Mapping[str, str] = {}
-        self._source: Callable[[str, Any, Any], str] | None = None
-        self.preset_buttons: dict[str, QPushButton] = {}
-        self.mine = button(tr("Mine ▾"), "preset", tr("My presets"), self)
-        self.mine.clicked.connect(self._open_mine)
-        self._row = QHBoxLayout()
-        self._row.setSpacing(theme.px(6))
+        self.presets = PresetRow(self)
+        self.presets.reset_wanted.connect(self._reset_all)
         box = QVBoxLayout(self)
         box.setContentsMargins(theme.px(16), theme.px(12), theme.px(14), theme.px(16))
         box.setSpacing(theme.px(7))
-        box.addLayout(self._row)
+        box.addWidget(self.presets)
         for card in self.cards:
             card.changed.connect(self._on_changed)
             card.use_changed.connect(self._show_unused)
@@ -67,6 +59,8 @@ class SamplingPanel(QWidget):
         self.neutral = button(tr("Neutralize"), "preset", tr("Let no sampler have an effect"), self)
         self.neutral.clicked.connect(self.neutralize)
         box.addWidget(self.neutral, 0, Qt.AlignmentFlag.AlignLeft)
+        self.limits = LimitsCard(self)
+        box.addWidget(self.limits)
         self.grammar = GrammarCard(self)
         box.addWidget(self.grammar)
         box.addStretch(1)
@@ -98,102 +92,69 @@ class SamplingPanel(QWidget):
         self.unused.updateGeometry()
 
     def set_presets(self, presets: Sequence[Any]) -> None:
-        """Offer these presets: the shipped ones as buttons, the person's own in a menu."""
+        """Offer these presets."""
         self._presets = presets
-        for shown in self.preset_buttons.values():
-            shown.deleteLater()
-        self.preset_buttons = {}
-        while self._row.count():
-            self._row.takeAt(0)
-        for preset in [p for p in presets if p.is_shipped][:3]:
-            made = button(tr(preset.name), "preset", tr(preset.help) or tr(preset.name), self)
-            made.setCheckable(True)
-            made.clicked.connect(bound(self.preset_chosen.emit, preset))
-            self.preset_buttons[preset.id] = made
-            self._row.addWidget(made, 1)
-        self._row.addWidget(self.mine, 1)
-        self.show_values(self.values)
+        self.presets.set_presets(presets)
+        self._mark_presets()
 
-    def show_values(self, values: Mapping[str, Any]) -> None:
-        """Show the values that differ from the defaults; nothing is emitted."""
-        self.values = dict(values)
-        for card in self.cards:
-            defaults = {row.parameter.key: row.parameter.default for row in card.rows}
-            card.show_values({**defaults, **self.values})
-            card.show_sources(self._sources(defaults))
-        self.order.show(self.values.get("samplers"))
-        for preset in self._presets:
-            if preset.id in self.preset_buttons:
-                self.preset_buttons[preset.id].setChecked(self._is_in_force(preset))
-
-    def set_levels(
-        self, levels: Mapping[str, str], source: Callable[[str, Any, Any], str] | None = None
+    def show_values(
+        self, values: Mapping[str, Any], sources: Mapping[str, Any] | None = None
     ) -> None:
-        """Know the preset of each level (id, "" for none), and ask `source` where a value is from.
+        """Show the values that differ from the defaults; nothing is emitted.
 
-        `source(key, value, default)` returns a word or two.
+        Without `sources` they count as set by hand. A value that is no number is passed by.
         """
-        self._levels, self._source = levels, source
+        defaults = self.defaults()
+        self.values = {key: v for key, v in values.items() if _is_sane(v, defaults.get(key))}
+        found = {key: source_of(sources, key, key in self.values) for key in defaults}
+        self.sources = {key: source for key, source in found.items() if source is not None}
+        self._show()
 
-    def _sources(self, defaults: Mapping[str, Any]) -> dict[str, str]:
-        if self._source is None:
-            return {}
-        shown = {key: self.values.get(key, default) for key, default in defaults.items()}
-        return {key: self._source(key, shown[key], defaults[key]) for key in defaults}
+    def _show(self) -> None:
+        for card in self.cards:
+            keys = [row.parameter.key for row in card.rows]
+            card.show_values({**self.defaults(), **self.values})
+            sources = {key: self.sources.get(key) for key in keys}
+            words = {key: (in_a_word(s), in_words(s)) for key, s in sources.items()}
+            card.show_sources(words)
+        self.order.show(self.values.get("samplers"))
+        self._mark_presets()
 
-    def level_menu(self, level: str, title: str, parent: QMenu) -> QMenu:
-        """Return a menu of all presets for a level, the present one marked."""
-        menu = parent.addMenu(title)
-        none = tr("No preset") if level == "everywhere" else tr("As everywhere")
-        for preset_id, name in [("", none), *((p.id, tr(p.name)) for p in self._presets)]:
-            action = menu.addAction(name, bound(self.level_chosen.emit, level, preset_id))
-            action.setCheckable(True)
-            action.setChecked(self._levels.get(level, "") == preset_id)
-        return menu
+    def _mark_presets(self) -> None:
+        self.presets.mark([p.id for p in self._presets if p.sampling and self._is_in_force(p)])
 
     def _is_in_force(self, preset: Any) -> bool:
         for card in self.cards:
             for row in card.rows:
                 key, default = row.parameter.key, row.parameter.default
-                wanted = float(preset.sampling.get(key, default))
-                if abs(wanted - float(self.values.get(key, default))) > 1e-9:
+                wanted = preset.sampling.get(key, default)
+                wanted = wanted if _is_sane(wanted, default) else default
+                if abs(float(wanted) - float(self.values.get(key, default))) > 1e-9:
                     return False
         order = preset.sampling.get("samplers", self.order.default)
-        return list(order) == self.order.names
+        return isinstance(order, list | tuple) and list(order) == self.order.names
 
     def _on_changed(self, key: str, value: Any) -> None:
-        if value is None:
-            value = self.defaults()[key]
+        is_reset = value is None
+        value = self.defaults()[key] if value is None else value
         values = {key: value}
         names = [name for name in self.order.names if name != "adaptive_p"]
         if key == "adaptive_target":  # it acts only where it stands in the chain
             values["samplers"] = [*names, "adaptive_p"] if value > 0 else names
-        self._take(values)
+        self._take(values, is_reset)
 
-    def _take(self, values: dict[str, Any]) -> None:
+    def _take(self, values: dict[str, Any], is_reset: bool = False) -> None:
         """Show what the person changed, and tell it."""
-        self.show_values({**self.values, **values})
+        self.values = {**self.values, **values}
+        kept = {key: source for key, source in self.sources.items() if key not in values}
+        self.sources = kept if is_reset else kept | by_hand(values)
+        self._show()
         self.changed.emit(values)
 
     def neutralize(self) -> None:
         """Give every stage the values that have no effect; the order stays."""
         neutral = {**OFF, "temperature": 1.0, "dynatemp_range": 0.0}
         self._take({key: neutral[key] for key in self.defaults() if key in neutral})
-
-    def _open_mine(self) -> None:
-        menu = QMenu(self)
-        for preset in self._presets:
-            if preset.id not in self.preset_buttons:
-                menu.addAction(preset.name, bound(self.preset_chosen.emit, preset))
-        if menu.actions():
-            menu.addSeparator()
-        menu.addAction(tr("Save the present values…"), self.save_wanted.emit)
-        menu.addAction(tr("Back to the defaults"), self._reset_all)
-        menu.addSeparator()
-        self.level_menu("everywhere", tr("New chats begin with"), menu)
-        self.level_menu("model", tr("New chats with this model begin with"), menu)
-        menu.aboutToHide.connect(menu.deleteLater)
-        menu.popup(self.mine.mapToGlobal(self.mine.rect().bottomLeft()))
 
     def defaults(self) -> dict[str, Any]:
         """Return the default of every parameter on the cards."""
@@ -203,6 +164,14 @@ class SamplingPanel(QWidget):
         return {**numbers, "samplers": list(self.order.default)}
 
     def _reset_all(self) -> None:
-        defaults = self.defaults()
-        self.show_values(defaults)
-        self.changed.emit(defaults)
+        self._take(self.defaults(), is_reset=True)
+
+
+def _is_sane(value: Any, default: Any) -> bool:
+    """Tell whether a value that was stored can stand where the default stands."""
+    if isinstance(default, list):
+        return isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
+    if isinstance(default, int | float):
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return is_number and abs(value) < 1e12
+    return True

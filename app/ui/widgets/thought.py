@@ -18,9 +18,11 @@ class ThoughtFold(QWidget):
 
     Signals:
         resized(): it needs another height.
+        answer_wanted(): the thought should end now.
     """
 
     resized = Signal()
+    answer_wanted = Signal()
 
     def __init__(self, parent: QWidget, duration_s: float = 0.0) -> None:
         super().__init__(parent)
@@ -31,6 +33,11 @@ class ThoughtFold(QWidget):
         self.fold: QPushButton = button("", "inline", tr("Show or hide what it thought"), self)
         self.fold.setCursor(Qt.CursorShape.PointingHandCursor)
         self.fold.clicked.connect(self._toggle)
+        words = tr("End the thought and let the answer begin")
+        self.answer: QPushButton = button(tr("Answer now"), "inline", words, self)
+        self.answer.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.answer.clicked.connect(self._on_answer)
+        self.answer.hide()
         self.text = QPlainTextEdit(self)
         self.text.setReadOnly(True)
         self.text.setAccessibleName(tr("What the model thought"))
@@ -76,6 +83,8 @@ class ThoughtFold(QWidget):
         head, inset = theme.px(24), theme.px(12)
         size = self.fold.sizeHint()
         self.fold.setGeometry(QRect(inset, 0, min(width - inset, size.width()), head))
+        wide = min(self.answer.sizeHint().width(), max(0, width - self.fold.geometry().right()))
+        self.answer.setGeometry(self.fold.geometry().right() + theme.px(10), 0, wide, head)
         height = head
         if not self.text.isHidden():
             self.text.setGeometry(inset, head, width - inset, max(1, self.text.height()))
@@ -89,6 +98,10 @@ class ThoughtFold(QWidget):
         lines = self.text.document().size().height()  # QPlainTextEdit counts in lines
         wanted = round(lines * self.text.fontMetrics().lineSpacing()) + theme.px(6)
         return min(theme.px(_MOST), wanted)
+
+    def _on_answer(self) -> None:
+        self.answer.setEnabled(False)  # it takes a token or two
+        self.answer_wanted.emit()
 
     def _toggle(self) -> None:
         opens = self.text.isHidden()
@@ -104,6 +117,7 @@ class ThoughtFold(QWidget):
             words = tr("Thought for {time}", time=seconds(self._duration_s))
         else:
             words = tr("Thought")
+        self.answer.setVisible(self.is_thinking)
         arrow = "▸" if self.text.isHidden() else "▾"
         self.fold.setText(f"{words} {arrow}")
 

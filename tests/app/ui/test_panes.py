@@ -114,7 +114,7 @@ def test_the_last_pane_stays_and_a_draft_on_an_empty_one_becomes_a_chat(window, 
 
 def test_the_inspector_and_the_keys_follow_the_attention(window, qtbot):
     first = window.pane
-    first.change_sampling({"temperature": 1.5})
+    first.asked.change_sampling({"temperature": 1.5})
     window.act("pane.split")
     second = window.pane
     temperature = window.sampling.panel.cards[-1].rows[0]

@@ -102,10 +102,10 @@ def test_adaptive_p_takes_its_place_in_the_chain_with_its_target(panel):
 
 def test_a_preset_is_in_force_only_with_its_order(window):
     panel = window.sampling.panel
-    panel.preset_buttons["precise"].click()
-    assert panel.preset_buttons["precise"].isChecked()
+    panel.presets.buttons["precise"].click()
+    assert panel.presets.buttons["precise"].isChecked()
     panel.order.step(panel.cards[-1], -1)
-    assert not panel.preset_buttons["precise"].isChecked()
+    assert not panel.presets.buttons["precise"].isChecked()
     assert window.pane.params["sampling"]["samplers"][-1] == "top_k"
 
 

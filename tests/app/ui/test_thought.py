@@ -109,3 +109,32 @@ def test_copy_takes_the_answer_without_the_thought(tmp_path, qtbot):
         settle(window, qtbot)
         window.act("message.copy_answer")
         assert QGuiApplication.clipboard().text() == "There are **ten**."
+
+
+def test_answer_now_ends_the_thought_and_is_noted(tmp_path, qtbot):
+    clients = make.Clients(reply=REPLY, tokens_per_second=0, n_prompt=0)
+    with make.window(tmp_path, clients) as window:
+        qtbot.waitUntil(lambda: window.services.engine.state == "ready")
+        say(window, "How many?")
+        clients.last.advance(4)
+        qtbot.waitUntil(lambda: last_view(window).thought is not None)
+        view = last_view(window)
+        answer = view.thought.answer
+        assert answer.isVisibleTo(view) and answer.text() == "Answer now"
+        assert answer.geometry().left() >= view.thought.fold.geometry().right()
+        answer.click()
+        assert not answer.isEnabled()
+        clients.last.advance(200)
+        settle(window, qtbot)
+        assert answer.isHidden()
+        (change,) = window.pane.transcript.messages[-1].record["changes"]
+        assert change["values"] == {"reasoning_budget": 0} and change["at"] > 0
+
+
+def test_nothing_offers_to_end_a_thought_that_is_over(window, qtbot):
+    say(window, "Hello")
+    settle(window, qtbot)
+    message = window.pane.transcript.messages[-1]
+    window.services.database.update_message(message.id, text=REPLY)
+    window.pane.open(window.pane.conversation_id)
+    assert last_view(window).thought.answer.isHidden()

@@ -161,9 +161,9 @@ def test_sliders_presets_and_the_next_request(window, clients, qtbot):
     assert window.pane.transcript.messages[-1].record["sampling"]["temperature"] == 1.4
     temperature.rows[0].slider.reset.emit()
     assert not temperature.is_changed()
-    window.sampling.panel.preset_buttons["precise"].click()
+    window.sampling.panel.presets.buttons["precise"].click()
     assert window.pane.params["sampling"]["temperature"] == 0.2
-    assert window.sampling.panel.preset_buttons["precise"].isChecked()
+    assert window.sampling.panel.presets.buttons["precise"].isChecked()
     say(window, "Again")
     settle(window, qtbot)
     assert clients.last.requests[-1].params.temperature == pytest.approx(0.2)
