@@ -4,7 +4,9 @@ import errno
 import os
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 from app.errors import StorageError
 from app.strings import tr
@@ -15,12 +17,20 @@ def write_whole(path: Path, content: bytes) -> None:
 
     Raises StorageError; the old file is then unchanged.
     """
+    replace_whole(path, lambda file: file.write(content))
+
+
+def replace_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Replace `path` by what `write(file)` writes, in the manner of `write_whole`.
+
+    What else `write` raises goes on, the old file unchanged.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         try:
             with open(descriptor, "wb") as file:
-                file.write(content)
+                write(file)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(beside, path)

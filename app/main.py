@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="inglenook", description="Talk with a model, here.")
-    parser.add_argument("file", nargs="?", help="a model (.gguf) to open")
+    parser.add_argument("file", nargs="?", help="a model (.gguf) or a chat (.inglenook) to open")
     parser.add_argument("--data-dir", type=Path, help="keep everything in this folder")
     parser.add_argument("--model", type=Path, help="a model to load")
     parser.add_argument("--prompt", help="send this text when the model is ready")
@@ -94,6 +94,7 @@ def make_services(paths: Paths, make_client: Callable[..., Any] | None = None) -
     """Open everything below the window; raises AppError when the folder refuses."""
     from app.chats.database import ChatDatabase
     from app.presets import Presets
+    from app.services.chat_files import ChatFiles
     from app.services.chats import Chats
     from app.services.engine_service import EngineService
     from app.services.everything import Services
@@ -124,6 +125,7 @@ def make_services(paths: Paths, make_client: Callable[..., Any] | None = None) -
         presets=Presets(resources_folder() / "presets", paths.presets),
         slots=Slots(jobs, engine, replies, memories),
         memories=memories,
+        chat_files=ChatFiles(jobs, engine, chats, memories),
         n_interrupted=n_interrupted,
     )
 
@@ -191,4 +193,4 @@ def _raise(window: "MainWindow", file: str) -> None:
     window.raise_()
     window.activateWindow()
     if file:
-        window.load_model(Path(file))
+        window.open_file(Path(file))

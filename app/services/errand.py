@@ -6,6 +6,8 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QTimer
 
+from app.chats.chat_file import SUFFIX
+
 _PICTURE = (1440, 900)  # pixels, the size that the look was designed for
 _SETTLE_MS = 400  # for the last frame, the fonts and the scan to be on the picture
 
@@ -34,7 +36,11 @@ class Errand(QObject):
         services = window.services
         services.engine.changed.connect(self._on_engine_changed)
         services.replies.settled.connect(self._on_settled)
-        wanted = options.model or (options.file and Path(options.file)) or _last_model(services)
+        file = Path(options.file) if options.file else None
+        is_chat = file is not None and file.suffix.lower() == SUFFIX
+        if file is not None and is_chat:
+            window.open_file(file)
+        wanted = options.model or (None if is_chat else file) or _last_model(services)
         if wanted:
             window.load_model(Path(wanted))
         elif options.screenshot is not None:

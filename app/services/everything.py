@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from app.chats.database import ChatDatabase
     from app.paths import Paths
     from app.presets import Presets
+    from app.services.chat_files import ChatFiles
     from app.services.chats import Chats
     from app.services.engine_service import EngineService
     from app.services.jobs import Jobs
@@ -37,6 +38,7 @@ class Services:
     presets: Presets
     slots: Slots
     memories: Memories
+    chat_files: ChatFiles
     n_interrupted: int = 0
 
     def close(self) -> None:

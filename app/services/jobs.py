@@ -7,7 +7,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Qt, Signal
 
-Done = Callable[[Any], None]
+Done = Callable[[Any], Any]
 Failed = Callable[[Exception, str], None]
 
 
@@ -32,7 +32,7 @@ class Jobs(QObject):
         if not self._is_closed:
             self._pool.submit(self._work, work, done, failed)
 
-    def post(self, call: Callable[[], None]) -> None:
+    def post(self, call: Callable[[], Any]) -> None:
         """Call a function on the GUI thread soon; safe from any thread."""
         if not self._is_closed:
             self._landed.emit(call)
@@ -42,7 +42,7 @@ class Jobs(QObject):
         self._is_closed = True
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _land(self, call: Callable[[], None]) -> None:
+    def _land(self, call: Callable[[], Any]) -> None:
         if not self._is_closed:
             call()
 

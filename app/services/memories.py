@@ -123,6 +123,18 @@ class Memories(QObject):
             self._delete(kept)
         self._store()
 
+    def note(self, conversation_id: int, mark: str, n_tokens: int) -> int:
+        """Note a file that is in its place now; the oldest go for it. Return its bytes, 0: gone."""
+        try:
+            n_bytes = (self.files.folder / file_name(conversation_id, mark)).stat().st_size
+        except OSError:
+            return 0
+        kept = Kept(conversation_id, mark, n_tokens, n_bytes, time.time())
+        self.files.put(kept)
+        self._shrink(kept)
+        self._store()
+        return n_bytes
+
     def follow_settings(self) -> None:
         """Delete what the settings no longer allow."""
         for kept in list(self.files) if not self.is_on else ():
@@ -230,21 +242,14 @@ class Memories(QObject):
             self._say(sentence(error) if isinstance(error, Exception) else str(error))
             return
         written = done.result()
-        try:
-            n_bytes = keeping.path.stat().st_size if written.n_tokens else 0
-        except OSError:
-            n_bytes = 0
-        if not n_bytes:
+        if not written.n_tokens:
             return
         if not keeping.mark:
             keeping.path.unlink(missing_ok=True)
             return
-        if written.elapsed_ms > 50:
+        n_bytes = self.note(keeping.conversation_id, keeping.mark, written.n_tokens)
+        if written.elapsed_ms > 50 and n_bytes:
             self._pace = n_bytes / written.elapsed_ms * 1000
-        kept = Kept(keeping.conversation_id, keeping.mark, written.n_tokens, n_bytes, time.time())
-        self.files.put(kept)
-        self._shrink(kept)
-        self._store()
 
     def _shrink(self, spared: Kept | None = None) -> None:
         for kept in self.files.over(self._settings["memory_gb"] * GB, spared):

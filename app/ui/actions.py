@@ -41,6 +41,12 @@ ACTIONS: dict[str, Action] = {
     "chat.rename": Action("Rename", "Rename this chat", ("F2",), "Chats"),
     "chat.beside": Action("Open beside", "Open this chat in another pane", (), "Chats"),
     "chat.pin": Action("Pin", "Keep this chat at the top, or let it go", (), "Chats"),
+    "chat.save": Action(
+        "Save with its memory…",
+        "Save this chat, and what the model remembers, in a file",
+        (),
+        "Chats",
+    ),
     "chat.delete": Action(
         "Delete", "Move this chat to the trash", ("Ctrl+Shift+Backspace",), "Chats"
     ),
@@ -96,7 +102,9 @@ ACTIONS: dict[str, Action] = {
     "pane.next": Action("Next pane", "Go to the next pane", ("Ctrl+Tab",), "Panes"),
     "pane.previous": Action("Previous pane", "Go to the pane before", ("Ctrl+Shift+Tab",), "Panes"),
     "model.choose": Action("Choose model", "Choose a model", ("Ctrl+Shift+M",), "Model"),
-    "model.open": Action("Open file", "Open a model file", ("Ctrl+O",), "Model"),
+    "model.open": Action(
+        "Open file", "Open a model, or a chat that was saved", ("Ctrl+O",), "Model"
+    ),
     "model.unload": Action("Unload", "Take the model out of memory", (), "Model"),
     "window.sidebar": Action("Chats", "Show or hide the chats", ("Ctrl+B",)),
     "window.inspector": Action("Inspector", "Show or hide the inspector", ("Ctrl+I",)),

@@ -1,8 +1,12 @@
 """What a person does with the list of conversations: find, open, rename, pin, delete, undo."""
 
-from PySide6.QtCore import QObject, Qt
-from PySide6.QtWidgets import QMessageBox
+import re
+from pathlib import Path
 
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtWidgets import QFileDialog, QMessageBox
+
+from app.chats.chat_file import SUFFIX
 from app.errors import AppError
 from app.services.everything import Services
 from app.strings import tr
@@ -32,6 +36,8 @@ class ChatControl(QObject):
         sidebar.action.connect(self.act)
         panes.opened.connect(self._on_opened)
         services.chats.listed.connect(self.refresh)
+        services.chat_files.opened.connect(self.open)
+        services.chat_files.said.connect(guard.say)
         services.replies.busy_changed.connect(self._show_lamps)
         services.slots.changed.connect(self._show_lamps)
 
@@ -90,9 +96,28 @@ class ChatControl(QObject):
         elif key == "chat.pin":
             pinned = self._services.database.conversation(conversation_id).pinned
             self._guard.attempt(lambda: chats.change(conversation_id, pinned=not pinned))
+        elif key == "chat.save":
+            self._choose_file(conversation_id)
         elif key == "chat.delete":
             wants_to_ask = self._services.settings["ask_before_deleting"]
             (self._ask_and_delete if wants_to_ask else self._delete)(conversation_id)
+
+    def _choose_file(self, conversation_id: int) -> None:
+        """Let the person name the file that a conversation is saved in."""
+        title = self._services.database.conversation(conversation_id).title or tr("New chat")
+        name = re.sub(r'[\\/:*?"<>|\x00-\x1f]+', " ", title).strip(" .")[:80] or tr("New chat")
+        folder = Path(self._services.settings["last_folder"] or Path.home())
+        dialog = QFileDialog(self._sidebar.window(), tr("Save with its memory"), str(folder))
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setNameFilter(tr("Chats with their memory (*{suffix})", suffix=SUFFIX))
+        dialog.setDefaultSuffix(SUFFIX)
+        dialog.selectFile(name + SUFFIX)
+        files = self._services.chat_files
+        dialog.fileSelected.connect(
+            lambda chosen: self._guard.attempt(lambda: files.save(conversation_id, Path(chosen)))
+        )
+        dialog.open()
 
     def _rename(self, conversation_id: int, title: str) -> None:
         chats = self._services.chats

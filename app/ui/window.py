@@ -28,7 +28,7 @@ from app.ui.columns import Columns, packed, unpacked
 from app.ui.guard import Guard
 from app.ui.highlight import warm_up
 from app.ui.icons import program_icon
-from app.ui.model_control import ModelControl, dropped_model
+from app.ui.model_control import ModelControl, dropped_file
 from app.ui.pages.chat import ChatPane
 from app.ui.panes import Panes
 from app.ui.sampling_control import SamplingControl
@@ -322,6 +322,10 @@ class MainWindow(QMainWindow):
         """Load a model in the background."""
         self.models.load(path)
 
+    def open_file(self, path: Path) -> None:
+        """Open a model or a saved chat in the background."""
+        self.models.take(path)
+
     def open_conversation(self, conversation_id: int) -> None:
         """Show a conversation."""
         self.chats.open(conversation_id)
@@ -353,11 +357,11 @@ class MainWindow(QMainWindow):
         self.guard.attempt(settings.save)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        if dropped_model(event) is not None:
+        if dropped_file(event) is not None:
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        path = dropped_model(event)
+        path = dropped_file(event)
         if path is not None:
             event.acceptProposedAction()
             self.models.take(path)

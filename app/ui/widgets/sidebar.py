@@ -23,7 +23,7 @@ from app.ui.theme import theme
 from app.ui.widgets.chat_list import ROW, ChatDelegate, ChatListModel, ChatRow
 from app.ui.widgets.controls import IconButton, button, label
 
-_MENU = ("chat.beside", "chat.rename", "chat.pin", "chat.delete")
+_MENU = ("chat.beside", "chat.rename", "chat.pin", "chat.save", "chat.delete")
 
 
 class Sidebar(QFrame):
