@@ -162,7 +162,7 @@ class PromptCache:
         if slot.request.n_cached_most >= 0:
             n_past = min(n_past, slot.request.n_cached_most)
         if slot.request.cache_prompt and slot.request.n_cache_reuse:
-            n_past = move_pieces(slot, n_past, self._memory)
+            n_past = move_pieces(slot, n_past, self._memory, self.make_room)
         elif place is slot:
             self.hold(slot, n_past)
         if n_past == len(slot.prompt) and slot.known_row() is None:

@@ -55,7 +55,7 @@ class Scheduler:
             cache.known.note(slot)
             on_release(slot)
 
-        self._settler = Settler(loaded, counters, cache.forget, release)
+        self._settler = Settler(loaded, counters, cache, release)
         self._flight = threading.Lock()
         self._in_flight = Batch()
         self._is_abort_pending = False

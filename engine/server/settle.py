@@ -11,6 +11,7 @@ from engine.server.events import Failed
 from engine.server.loaded import Loaded, Row
 from engine.server.metrics import Counters
 from engine.server.probs import token_probs
+from engine.server.prompt_cache import PromptCache
 from engine.server.shift import shift_context
 from engine.server.slot import Slot, SlotState
 
@@ -24,13 +25,13 @@ class Settler:
         self,
         loaded: Loaded,
         counters: Counters,
-        forget: Callable[[Slot], None],
+        cache: PromptCache,
         on_release: Callable[[Slot], None],
     ) -> None:
-        """`forget` empties a slot's memory, `on_release` hears of every slot that is free again."""
+        """`on_release` hears of every slot that is free again."""
         self._loaded = loaded
         self._counters = counters
-        self._forget_memory = forget
+        self._cache = cache
         self._on_release = on_release
         self._eog_ids = frozenset(int(token) for token in loaded.vocab.eog_ids)
 
@@ -112,7 +113,7 @@ class Settler:
             return "word"
         if slot.sampler is not None and slot.sampler.must_end:
             return "eos"
-        if len(slot.tokens) + 1 >= slot.n_ctx and not self._make_room(slot):
+        if len(slot.tokens) + 1 >= slot.n_ctx and not self._shift(slot):
             slot.is_truncated = True
             return "limit"
         if 0 <= request.n_predict <= len(slot.generated) or emitter.is_cut:
@@ -120,10 +121,10 @@ class Settler:
         t_ms = (slot.last_token_at - slot.first_token_at) * 1000
         return "limit" if 0 < request.t_max_predict_ms < t_ms and "\n" in text else ""
 
-    def _make_room(self, slot: Slot) -> bool:
+    def _shift(self, slot: Slot) -> bool:
         loaded = self._loaded
         return loaded.shifts_context and shift_context(
-            slot, loaded.context.memory, loaded.vocab.bos
+            slot, loaded.context.memory, loaded.vocab.bos, self._cache.make_room
         )
 
     def finish(self, slot: Slot, stop_type: str) -> None:
@@ -152,7 +153,7 @@ class Settler:
 
     def _forget(self, slot: Slot) -> None:
         try:
-            self._forget_memory(slot)
+            self._cache.forget(slot)
         except Exception:
             log.exception("the memory of slot %d could not be emptied", slot.id)
             slot.truncate(0)

@@ -1,15 +1,16 @@
 """Moving what a slot remembers: a full context drops its middle, matching pieces change place."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from engine.errors import RequestError
+from engine.errors import ContextFullError, RequestError
 from engine.server.slot import Slot
 
 LEAST_TAIL = 4  # tokens that never belong to the kept beginning
+MakeRoom = Callable[[], bool]  # frees pages that nobody needs now; False if there are none
 
 
-def shift_context(slot: Slot, memory: Any, bos: int) -> bool:
+def shift_context(slot: Slot, memory: Any, bos: int, make_room: MakeRoom) -> bool:
     """Drop tokens after the kept beginning of a full slot; return whether there is room now.
 
     `n_keep` tokens of the request stay (-1: the prompt), and the beginning token; `n_discard` are
@@ -24,7 +25,7 @@ def shift_context(slot: Slot, memory: Any, bos: int) -> bool:
     if n_discard <= 0:
         return False
     end = n_keep + n_discard
-    has_moved = _close_gap(slot.id, n_keep, end, n_tokens, memory)
+    has_moved = _close_gap(slot.id, (n_keep, end, n_tokens), memory, make_room)
     tail = slot.tokens[end:] if has_moved else []
     if not has_moved and not memory.seq_rm(slot.id, n_keep, -1):
         memory.seq_rm(slot.id, 0, -1)
@@ -35,7 +36,7 @@ def shift_context(slot: Slot, memory: Any, bos: int) -> bool:
     return has_moved
 
 
-def move_pieces(slot: Slot, n_past: int, memory: Any) -> int:
+def move_pieces(slot: Slot, n_past: int, memory: Any, make_room: MakeRoom) -> int:
     """Move pieces of old memory that come again later in the prompt to where they belong.
 
     Pieces of at least `n_cache_reuse` tokens count. Returns how many prompt tokens memory holds
@@ -52,7 +53,7 @@ def move_pieces(slot: Slot, n_past: int, memory: Any) -> int:
             at += 1
             continue
         n_match = _match(old, at, prompt, len(kept))
-        if not _close_gap(slot.id, len(kept), at, at + n_match, memory):
+        if not _close_gap(slot.id, (len(kept), at, at + n_match), memory, make_room):
             break
         kept += old[at : at + n_match]
         at += n_match
@@ -65,20 +66,33 @@ def move_pieces(slot: Slot, n_past: int, memory: Any) -> int:
     return len(kept)
 
 
-def _close_gap(seq_id: int, start: int, end: int, last: int, memory: Any) -> bool:
+def _close_gap(
+    seq_id: int, bounds: tuple[int, int, int], memory: Any, make_room: MakeRoom
+) -> bool:
     """Forget the positions [start, end) and move [end, last) down; False if that cannot be.
 
-    Pages shared with others are copied for it, so memory may run out, and a window may have let
-    go of what would come into sight. Then the positions from `start` on are in no order and to be
-    forgotten.
+    Pages shared with others are copied for it, so idle memory may have to go, and there may not be
+    enough; and a window may have let go of what would come into sight. Then the positions from
+    `start` on are in no order and to be forgotten.
     """
+    start, end, last = bounds
     try:
-        if not memory.seq_rm(seq_id, start, end):
+        if not _with_room(lambda: memory.seq_rm(seq_id, start, end), make_room):
             return False
-        memory.seq_add(seq_id, end, last, start - end)
+        _with_room(lambda: memory.seq_add(seq_id, end, last, start - end), make_room)
     except RequestError:
         return False
     return True
+
+
+def _with_room(act: Callable[[], Any], make_room: MakeRoom) -> Any:
+    """Do what changes nothing when memory is full, again each time that there is more room."""
+    while True:
+        try:
+            return act()
+        except ContextFullError:
+            if not make_room():
+                raise
 
 
 def _match(old: Sequence[int], at: int, prompt: Sequence[int], to: int) -> int:

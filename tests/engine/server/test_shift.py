@@ -1,11 +1,16 @@
 """Context shift and chunk reuse: which tokens stay, where they move, and what is read again."""
 
+import numpy as np
 import pytest
 
 import engine
 from engine.client.client import EngineClient
 from engine.errors import ContextFullError
+from engine.memory import Segment
+from engine.server.shift import shift_context
+from engine.server.slot import Slot
 from tests.fakes.model import BOS, answering, chaotic, loaded
+from tests.fakes.paged import PagedContext
 
 
 def client_of(logits_of, n_slots=1, **options):
@@ -66,6 +71,43 @@ def test_a_shift_that_finds_no_page_ends_the_answer(monkeypatch):
         last = ask(client, [BOS, 1, 2], n_predict=30)
         assert (last.stop_type, last.truncated) == ("limit", True)
         assert client.slots()[0].n_tokens == len(context.memory.tokens(0)) == 1
+
+
+def test_idle_memory_goes_before_the_middle_of_an_answer_is_lost():
+    """The end of slot 0 is shared with a copy that is held; every page is taken, each by an idle
+    conversation; moving that end down copies it, so they must go first."""
+    context = PagedContext(chaotic(), 128, 5, snapshot_bytes=1 << 20)
+    memory, slot = context.memory, Slot(0, 128)
+    slot.request, slot.prompt = engine.CompletionRequest("", n_keep=5), [BOS]
+    slot.tokens = list(range(127))
+    place(memory, 0, slot.tokens)
+    held = [memory.snapshot(0)]
+    pool = memory.pools[0]
+    while pool.n_free:
+        place(memory, 1, range(min(128, 32 * pool.n_free)))
+        held.append(memory.snapshot(1))
+        memory.seq_rm(1, 0, -1)
+    freed = []
+
+    def make_room():
+        if len(held) > len(freed) + 1:
+            freed.append(held[len(freed) + 1])
+            freed[-1].release()
+            return True
+        return False
+
+    assert shift_context(slot, memory, BOS, make_room)
+    assert slot.tokens == memory.tokens(0) == [*range(6), *range(66, 127)]
+    assert 1 <= len(freed) < len(held) - 1
+    for snapshot in held:
+        snapshot.release()
+    memory.check_integrity()
+
+
+def place(memory, seq_id, tokens):
+    tokens = np.array(tokens, np.int32)
+    positions = np.arange(len(tokens), dtype=np.int32)
+    memory.place([Segment(seq_id, 0, len(tokens))], positions, tokens)
 
 
 def test_pieces_that_come_again_later_are_moved_not_read():
