@@ -21,6 +21,7 @@ QMainWindow, #page { background: $background; }
 #title { font-size: ${f14}px; font-weight: 600; color: $text; }
 #title:disabled { color: $soft; }
 #secondary { font-size: ${f12}px; color: $soft; }
+#name { font-size: ${f12}px; font-weight: 500; color: $text; }
 #section { font-size: ${f11}px; font-weight: 600; color: $muted; }
 #heading { font-size: ${f20}px; font-weight: 600; color: $text; }
 #subheading { font-size: ${f14}px; font-weight: 500; color: $text; }

@@ -46,6 +46,7 @@ class ChainOrder(QObject):
             shortcut = QShortcut(QKeySequence(key), card)
             shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
             shortcut.activated.connect(bound(self.step, card, step))
+        card.can_move = True
         card.title.setCursor(Qt.CursorShape.OpenHandCursor)
         card.title.setToolTip(tr("Drag, or Alt+↑ and Alt+↓, to change the order"))
         card.installEventFilter(self)

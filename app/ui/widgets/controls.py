@@ -233,9 +233,9 @@ class Slider(QSlider):
         painter.setBrush(accent)
         x = self._x(self.number)
         painter.drawRoundedRect(QRectF(0, middle - thick / 2, x, thick), 2, 2)
-        mark = self._x(self.default)
-        painter.setBrush(theme.color("faint"))
-        painter.drawRect(QRectF(mark - 0.75, middle + thick / 2 + 1, 1.5, theme.px(3)))
+        mark = round(self._x(self.default)) - 1  # on whole pixels, so that it is crisp
+        painter.setBrush(theme.color("soft"))
+        painter.drawRect(QRectF(mark, round(middle + thick / 2) + 2, 2, theme.px(4)))
         radius = theme.px(7)
         painter.setBrush(theme.color("card"))
         painter.setPen(QPen(accent, 2 if not self.hasFocus() else 3))

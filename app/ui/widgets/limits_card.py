@@ -57,7 +57,7 @@ class LimitsCard(QFrame):
     def _add(self, grid: QGridLayout, key: str, name: str, empty: str, help: str) -> None:
         title: QLabel = label(name, "secondary", self)
         box = QLineEdit(self)
-        box.setObjectName("value" if key != "stop" else "words")
+        box.setObjectName("value")
         box.setPlaceholderText(empty)
         box.setAccessibleName(name)
         box.setAccessibleDescription(help)

@@ -20,6 +20,7 @@ class PresetRow(QWidget):
     Signals:
         chosen(object): all values of a preset should hold.
         save_wanted(): the present values should become a preset.
+        neutral_wanted(): no sampler should have an effect.
         reset_wanted(): every value should be the engine's own.
         deletion_wanted(object): a preset of the person's own should go.
         level_chosen(str, str): new chats, "everywhere" or with this "model", begin with the
@@ -28,6 +29,7 @@ class PresetRow(QWidget):
 
     chosen = Signal(object)
     save_wanted = Signal()
+    neutral_wanted = Signal()
     reset_wanted = Signal()
     deletion_wanted = Signal(object)
     level_chosen = Signal(str, str)
@@ -39,6 +41,8 @@ class PresetRow(QWidget):
         self.buttons: dict[str, QPushButton] = {}
         self.mine = button(tr("Mine ▾"), "preset", tr("My presets"), self)
         self.mine.clicked.connect(self._open_mine)
+        self.neutral = button(tr("Neutralize"), "preset", tr("Let no sampler have an effect"), self)
+        self.neutral.clicked.connect(self.neutral_wanted)
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setSpacing(theme.px(6))
@@ -50,7 +54,8 @@ class PresetRow(QWidget):
             self._grid.removeWidget(shown)
             shown.hide()
             shown.deleteLater()
-        self._grid.removeWidget(self.mine)
+        for shown in (self.mine, self.neutral):
+            self._grid.removeWidget(shown)
         self.buttons = {}
         for preset in (p for p in presets if p.is_shipped):
             made = button(tr(preset.name), "preset", tr(preset.help) or tr(preset.name), self)
@@ -60,7 +65,7 @@ class PresetRow(QWidget):
                 made.setEnabled(False)
                 made.setToolTip(tr("The file of this model recommends no values."))
             self.buttons[preset.id] = made
-        for place, shown in enumerate([*self.buttons.values(), self.mine]):
+        for place, shown in enumerate([*self.buttons.values(), self.mine, self.neutral]):
             self._grid.addWidget(shown, place // _COLUMNS, place % _COLUMNS)
 
     def mark(self, in_force: Sequence[str]) -> None:

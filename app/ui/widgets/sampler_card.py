@@ -3,29 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
-from PySide6.QtCore import QEvent, QRectF, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, Qt, Signal
 from PySide6.QtGui import QEnterEvent, QPainter, QPaintEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.strings import tr
 from app.ui.theme import theme
-from app.ui.widgets.controls import IconButton, Slider, button, label
+from app.ui.widgets.controls import IconButton, button, label
+from app.ui.widgets.value_row import OFF, MarkedTitle, ValueRow
 
-# The value at which a parameter has no effect; a sampler is off when its first one is there.
-OFF = {
-    "repeat_penalty": 1.0,
-    "presence_penalty": 0.0,
-    "frequency_penalty": 0.0,
-    "dry_multiplier": 0.0,
-    "top_n_sigma": -1.0,
-    "top_k": 0,
-    "typical_p": 1.0,
-    "top_p": 1.0,
-    "min_p": 0.0,
-    "xtc_probability": 0.0,
-    "mirostat": 0,
-    "adaptive_target": -1.0,
-}
 TITLES = {
     "penalties": "Penalties",
     "dry": "DRY",
@@ -55,84 +41,6 @@ PARAMETERS = {
     "mirostat_tau": "Surprise",
     "mirostat_eta": "Learning rate",
 }
-
-
-def shown(value: float, step: float) -> str:
-    """Return a number with as many digits as its step has."""
-    if step >= 1 and float(value).is_integer():
-        return str(int(value))
-    digits = len(f"{step:.6f}".rstrip("0").partition(".")[2])
-    return f"{value:.{max(2, digits)}f}"
-
-
-class ValueRow(QWidget):
-    """Slider and number box of one parameter, kept in step.
-
-    Signals:
-        changed(str, object): key and value that the person chose; None means the default.
-    """
-
-    changed = Signal(str, object)
-
-    def __init__(self, parameter: Any, title: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.parameter = parameter
-        self.value = parameter.default
-        low, high = float(parameter.min), float(parameter.max)
-        self.slider = Slider(low, high, float(parameter.step), float(parameter.default), self)
-        self.slider.setAccessibleName(title)
-        self.slider.setToolTip(tr(parameter.help))
-        self.box = QLineEdit(self)
-        self.box.setObjectName("value")
-        self.box.setAccessibleName(tr("{name}, number", name=title))
-        self.box.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self.box.setToolTip(tr(parameter.help))
-        self.slider.moved.connect(self._on_moved)
-        self.slider.reset.connect(lambda: self.changed.emit(parameter.key, None))
-        self.box.editingFinished.connect(self._on_typed)
-        self.set_value(parameter.default)
-
-    def set_value(self, value: float) -> None:
-        """Show a value; nothing is emitted."""
-        self.value = value
-        self.slider.set_number(float(value))
-        self.box.setText(shown(value, float(self.parameter.step)))
-        self.slider.setAccessibleDescription(f"{self.box.text()}. {tr(self.parameter.help)}")
-        metrics = self.box.fontMetrics()
-        width = metrics.horizontalAdvance(self.box.text()) + theme.px(22)
-        self.box.setFixedWidth(max(theme.px(40), width))
-
-    def is_changed(self) -> bool:
-        """Tell whether the value differs from the default."""
-        return bool(abs(float(self.value) - float(self.parameter.default)) > 1e-9)
-
-    def is_off(self) -> bool:
-        """Tell whether the value has no effect."""
-        off = OFF.get(self.parameter.key)
-        if self.parameter.key in ("top_n_sigma", "adaptive_target"):
-            return self.value <= 0
-        return off is not None and abs(float(self.value) - off) < 1e-9
-
-    def _on_moved(self, value: float) -> None:
-        whole = isinstance(self.parameter.default, int)
-        chosen = round(value) if whole else value
-        self.set_value(chosen)
-        self.changed.emit(self.parameter.key, chosen)
-
-    def _on_typed(self) -> None:
-        text = self.box.text().strip().replace(",", ".")
-        try:
-            value = float(text)
-        except ValueError:
-            self.set_value(self.value)
-            return
-        value = min(float(self.parameter.max), max(float(self.parameter.min), value))
-        chosen = round(value) if isinstance(self.parameter.default, int) else value
-        if chosen != self.value:
-            self.set_value(chosen)
-            self.changed.emit(self.parameter.key, chosen)
-        else:
-            self.set_value(self.value)
 
 
 class HoverButton(IconButton):
@@ -171,7 +79,8 @@ class SamplerCard(QFrame):
         self._was_used: bool | None = None
         self._shows_more = False
         self.rows = [self._row(parameter, i) for i, parameter in enumerate(sampler.parameters)]
-        self.title = label(self.title_text, "subheading", self)
+        self.title = MarkedTitle(self.title_text, "subheading", self)
+        self.can_move = False
         self.source = label("", "secondary", self)
         self.source.setAccessibleName(tr("Where the value comes from"))
         self.help = label(tr(sampler.help), "secondary", self)
@@ -198,9 +107,8 @@ class SamplerCard(QFrame):
         box.setContentsMargins(theme.px(12), theme.px(7), theme.px(12), theme.px(9))
         box.setSpacing(theme.px(3))
         head = QHBoxLayout()
-        head.setSpacing(theme.px(8))
+        head.setSpacing(theme.px(4))
         head.addWidget(self.title)
-        head.addSpacing(theme.px(10))
         head.addWidget(self.source)
         head.addStretch(1)
         head.addWidget(self.off)
@@ -210,6 +118,7 @@ class SamplerCard(QFrame):
         box.addWidget(self.rows[0].slider)
         self._extra: list[QWidget] = []
         self._sources = {self.rows[0].parameter.key: self.source}
+        self._titles: list[tuple[MarkedTitle, ValueRow]] = []
         for row in self.rows[1:]:
             box.addWidget(self._extra_row(row))
         if self.rows[1:]:
@@ -225,16 +134,20 @@ class SamplerCard(QFrame):
         column.setContentsMargins(0, theme.px(4), 0, 0)
         column.setSpacing(theme.px(2))
         head = QHBoxLayout()
-        title = label(tr(PARAMETERS.get(row.parameter.key, row.parameter.key)), "secondary")
+        head.setSpacing(theme.px(4))
+        title = MarkedTitle(tr(PARAMETERS.get(row.parameter.key, row.parameter.key)), "name", self)
+        self._titles.append((title, row))
+        help = label(tr(row.parameter.help), "secondary", self)
+        help.setWordWrap(True)
         source = label("", "secondary", self)
         source.setAccessibleName(tr("Where the value comes from"))
         self._sources[row.parameter.key] = source
         head.addWidget(title)
-        head.addSpacing(theme.px(10))
         head.addWidget(source)
         head.addStretch(1)
         head.addWidget(row.box)
         column.addLayout(head)
+        column.addWidget(help)
         column.addWidget(row.slider)
         self._extra.append(holder)
         return holder
@@ -295,6 +208,9 @@ class SamplerCard(QFrame):
             holder.setVisible(self._shows_more or changed_extra)
         self.more.setVisible(bool(self._extra) and not changed_extra)
         self.more.setText(tr("Less") if self._shows_more else tr("More"))
+        self.title.mark(self.is_changed())
+        for title, row in self._titles:
+            title.mark(row.is_changed())
         used = self.is_used()
         self.setHidden(not used)
         if used != self._was_used:
@@ -305,19 +221,25 @@ class SamplerCard(QFrame):
     def enterEvent(self, event: QEnterEvent) -> None:
         super().enterEvent(event)
         self.off.set_hinted(True)
+        self.update()
 
     def leaveEvent(self, event: QEvent) -> None:
         super().leaveEvent(event)
         self.off.set_hinted(False)
+        self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
-        if self.is_changed():
-            painter = QPainter(self)
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(theme.color("accent"))
-            size = theme.px(6)
-            middle = self.title.geometry().center().y()
-            x = self.title.geometry().right() + theme.px(8)
-            painter.drawEllipse(QRectF(x, middle - size / 2 + 1, size, size))
+        if self.can_move:
+            self._paint_grip(QPainter(self))
+
+    def _paint_grip(self, painter: QPainter) -> None:
+        """Draw six points left of the title: the card can be dragged by them."""
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(theme.color("soft" if self.underMouse() else "faint"))
+        gap, middle = theme.px(3), self.title.geometry().center().y() + 1
+        for column in (0, 1):
+            for line in (-1, 0, 1):
+                point = QPointF(theme.px(4) + column * gap, middle + line * gap)
+                painter.drawEllipse(point, 0.9, 0.9)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
 from app.services.sources import by_hand, in_a_word, in_words, source_of
@@ -16,7 +16,8 @@ from app.ui.widgets.flow import FlowLayout
 from app.ui.widgets.grammar_card import GrammarCard
 from app.ui.widgets.limits_card import LimitsCard
 from app.ui.widgets.preset_row import PresetRow
-from app.ui.widgets.sampler_card import OFF, SamplerCard
+from app.ui.widgets.sampler_card import SamplerCard
+from app.ui.widgets.value_row import OFF
 
 
 class SamplingPanel(QWidget):
@@ -40,6 +41,7 @@ class SamplingPanel(QWidget):
         self._presets: Sequence[Any] = ()
         self.presets = PresetRow(self)
         self.presets.reset_wanted.connect(self._reset_all)
+        self.presets.neutral_wanted.connect(self.neutralize)
         box = QVBoxLayout(self)
         box.setContentsMargins(theme.px(16), theme.px(12), theme.px(14), theme.px(16))
         box.setSpacing(theme.px(7))
@@ -56,9 +58,6 @@ class SamplingPanel(QWidget):
         )
         self.note.setWordWrap(True)
         box.addWidget(self.note)
-        self.neutral = button(tr("Neutralize"), "preset", tr("Let no sampler have an effect"), self)
-        self.neutral.clicked.connect(self.neutralize)
-        box.addWidget(self.neutral, 0, Qt.AlignmentFlag.AlignLeft)
         self.limits = LimitsCard(self)
         box.addWidget(self.limits)
         self.grammar = GrammarCard(self)

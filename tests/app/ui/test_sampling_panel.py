@@ -5,6 +5,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 
 import engine
+from app.ui.theme import theme
 from app.ui.widgets.sampling_panel import SamplingPanel
 from engine.sampling.samplers import SAMPLING_SETTINGS
 from tests.make import window as make
@@ -85,10 +86,41 @@ def test_neutralize_leaves_no_stage_that_does_anything(panel):
     said = []
     panel.show_values({"dry_multiplier": 0.8, "mirostat": 2, "xtc_probability": 0.5})
     panel.changed.connect(said.append)
-    panel.neutral.click()
+    panel.presets.neutral.click()
     params = engine.SamplingParams(**panel.values)
     assert all(row.is_off(params) for row in SAMPLING_SETTINGS if row.name != "adaptive_p")
     assert len(said) == 1 and "samplers" not in said[0]
+
+
+def test_every_slider_explains_itself_and_marks_what_differs(panel):
+    from PySide6.QtWidgets import QLabel
+
+    for each in panel.cards:
+        words = [shown.text() for shown in each.findChildren(QLabel)]
+        wanted = [each.sampler.help, *(row.parameter.help for row in each.rows[1:])]
+        assert all(help in words for help in wanted), each.sampler.name
+    temperature = card(panel, "temperature")
+    assert not temperature.title.is_marked
+    panel.show_values({"dynatemp_range": 0.5})
+    marked = [title.text() for title, _ in temperature._titles if title.is_marked]
+    assert marked == ["Range"] and temperature.title.is_marked
+    assert "changed" in temperature.title.accessibleName()
+    picture = temperature.title.grab().toImage()
+    colours = {
+        picture.pixelColor(x, picture.height() // 2 + 1).name() for x in range(picture.width())
+    }
+    assert theme.color("accent").name() in colours
+
+
+def test_the_default_is_marked_on_each_slider(panel):
+    panel.show_values({"top_k": 160})
+    slider = card(panel, "top_k").rows[0].slider
+    picture = slider.grab().toImage()
+    x = round(slider._x(40))
+    below = range(picture.height() // 2 + 4, picture.height())
+    assert theme.color("soft").name() in {picture.pixelColor(x, y).name() for y in below}
+    other = {picture.pixelColor(round(slider._x(90)), y).name() for y in below}
+    assert theme.color("soft").name() not in other
 
 
 def test_adaptive_p_takes_its_place_in_the_chain_with_its_target(panel):
