@@ -209,6 +209,17 @@ class Memory:
         for each in range(self.n_seq_max):
             self._remove(each, 0, NO_END)
 
+    def begin_anew(self) -> None:
+        """Forget everything, snapshots too, whatever the books say; nobody may be using a page."""
+        with self.lock:
+            for snapshot in self.snapshots:
+                snapshot.drop()
+            self.snapshots.clear()
+            self.given_up.clear()
+        for pool in self.pools:
+            pool.begin_anew()
+        self.lists = [[PageList(pool) for pool in self.pools] for _ in self.lists]
+
     # ---- snapshots
 
     def snapshot(

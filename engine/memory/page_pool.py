@@ -45,7 +45,6 @@ class PagePool:
                 f"context of {n_pages * PAGE_CELLS} tokens: choose a shorter context."
             ) from error
         self.positions = aligned((n_pages, PAGE_CELLS), np.int32)
-        self.positions[:] = EMPTY
         self.tokens = aligned((n_pages, PAGE_CELLS), np.int32)
         self.shifts = aligned((n_pages, PAGE_CELLS), np.int32)
         self.references = np.zeros(n_pages, np.int32)
@@ -53,6 +52,15 @@ class PagePool:
         self.n_copied = 0  # pages, since the beginning
         self._released: list[int] = []  # taken again before pages that were never touched
         self._n_touched = 0
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Let every page be empty and free, whatever the books say."""
+        self.positions[:] = EMPTY
+        self.shifts[:] = 0
+        self.references[:] = 0
+        self.shifted.clear()
+        self._released = list(range(self._n_touched))
 
     @property
     def n_free(self) -> int:

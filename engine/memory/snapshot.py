@@ -90,6 +90,10 @@ class Snapshot:
                 self._is_wanted = False
                 self._give_up()
 
+    def drop(self) -> None:
+        """Be released, while the memory lets go of all its pages; it holds the lock."""
+        self._is_wanted = False
+
     def _give_up(self) -> None:
         if not self._is_wanted and not self._n_writers:
             self._memory.given_up.append(self)

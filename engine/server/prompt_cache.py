@@ -236,6 +236,17 @@ class PromptCache:
         self.known.note(slot)
         self._keep_limits()
 
+    def begin_anew(self) -> None:
+        """Forget everything, whatever the books of the memory say; nobody may be busy."""
+        for parked in self.parked:
+            self.known.drop(parked)
+        self.parked.clear()
+        for slot in self.known.slots:
+            slot.truncate(0)
+            self.known.note(slot)
+        self._memory.begin_anew()
+        self._keep_limits()
+
     def close(self) -> None:
         """Let go of everything: the context is about to end."""
         for parked in self.parked:

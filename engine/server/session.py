@@ -11,7 +11,7 @@ from typing import Any
 from engine.errors import ContextFullError, EngineError, MachineError, RequestError
 from engine.server.admission import find_slot
 from engine.server.events import Finished
-from engine.server.file_thread import FileThread
+from engine.server.file_thread import LEAVE_S, FileThread
 from engine.server.keeper import Keeper
 from engine.server.known_places import KnownPlaces
 from engine.server.loaded import Loaded
@@ -97,11 +97,10 @@ class Session:
         """Prove the books of the memory while nothing runs; broken ones are begun anew."""
         try:
             self._context.memory.check_integrity()
-        except EngineError:
+        except Exception:  # broken books may break whoever reads them
             log.exception("the memory contradicts itself; all of it is forgotten")
-            self.cache.close()
-            for slot in self._slots:
-                self.cache.forget(slot)
+            if self._files.wait_idle(LEAVE_S):  # nobody writes its pages to a file any more
+                self.cache.begin_anew()
 
     # ------------------------------------------------------------- tasks
 

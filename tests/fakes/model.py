@@ -95,6 +95,10 @@ class ListMemory:
         """Bytes as cells that only snapshots hold."""
         return {"bytes_kept": self.n_used() - self.n_used(counts_held=False)}
 
+    def begin_anew(self):
+        self.sequences.clear()
+        self.snapshots.clear()
+
     def check_integrity(self):
         for seq in self.sequences:
             self.tokens(seq)

@@ -1,4 +1,4 @@
-"""A disk that has stopped answering holds up neither answers nor sleep, and the end not for long."""
+"""A disk that does not answer holds up no answer and no sleep, and the end not for long."""
 
 import logging
 import os
