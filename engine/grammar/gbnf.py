@@ -23,6 +23,7 @@ from engine.grammar.rules import (
 
 MAX_REPEAT = 2000  # times one item may be written out, nested repetitions multiplied
 MAX_DEPTH = 100  # groups inside groups
+MAX_STACKED = 10  # repetitions of one item one after the other, as in "a"*+?
 MAX_RULES = 1000
 MAX_ITEMS = 20_000  # characters in quotes, classes, references and groups
 _NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-")
@@ -106,14 +107,18 @@ class _Reader:
     def _sequence(self, depth: int) -> Node:
         parts: list[Node] = []
         item: tuple[Node, int] | None = None  # what a repetition would apply to, and its weight
+        n_stacked = 0
         while (char := self.at.next) and char not in "|)\r\n":
             if char in "*+?{":
                 if item is None:
                     raise self.at.error(f"has “{char}” with nothing before it to repeat")
+                n_stacked += 1
+                if n_stacked > MAX_STACKED:
+                    raise self.at.error(f"repeats one item more than {MAX_STACKED} times over")
                 item = self._repeat(*item)
                 parts[-1] = item[0]
             else:
-                item = self._item(char, depth)
+                item, n_stacked = self._item(char, depth), 0
                 if item:
                     parts.append(item[0])
             self._space(newlines=depth > 0)

@@ -17,6 +17,7 @@ _LIMITS = Limits(
     precompute_large_lexemes=False,
     verbose_errors=False,
 )
+MAX_TEXT = 1_000_000  # characters of a grammar as the library reads it: half a second
 # How a text is cut into tokens is the model's choice, also where only one text can follow.
 _OPTIONS = '%llguidance {"no_forcing": true}\n'
 _TOO_COMPLEX = (
@@ -33,6 +34,10 @@ _TOO_COMPLEX = (
 
 def begin(tokenizer: Tokenizer, lark: str) -> State:
     """Return the state at the beginning of a Lark grammar; raises GrammarError with the cause."""
+    if len(lark) > MAX_TEXT:
+        raise GrammarError(
+            "The grammar is too large to be followed: shorten its names and texts, or split it."
+        )
     made = State.begin(tokenizer, _OPTIONS + lark, _LIMITS)
     if made.is_error:
         raise library_error(made)

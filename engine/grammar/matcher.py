@@ -1,9 +1,11 @@
 """Matcher: one text as it grows, which tokens may come next, and the way back."""
 
+import time
+
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.errors import InternalError
+from engine.errors import GrammarError, InternalError
 from engine.grammar.bindings import State
 from engine.grammar.library import library_error
 from engine.grammar.tokens import TokenTable
@@ -11,6 +13,7 @@ from engine.grammar.tokens import TokenTable
 _BITS = np.unpackbits(np.arange(256, dtype=np.uint8), bitorder="little").reshape(256, 8)
 # The upper limits of the logits of eight tokens, for each byte of a mask.
 _LIMITS = np.where(_BITS == 1, np.float32(np.inf), np.float32(-np.inf))
+MASK_SECONDS = 0.2  # of the thread that every answer waits for, for one token
 
 
 class Matcher:
@@ -41,9 +44,15 @@ class Matcher:
         """
         if self._n_ends:
             return _only(self._mask, self.tokens.eog_ids)
+        begun = time.thread_time()
         self._state.mask(self._mask)
         if self._state.is_error:
             raise library_error(self._state)
+        if time.thread_time() - begun > MASK_SECONDS:
+            raise GrammarError(
+                "The grammar is too complex to be followed: it takes too long to tell what may "
+                "come next. Let fewer of its rules begin in the same way."
+            )
         return self._mask
 
     def apply(self, logits: NDArray[np.float32]) -> None:

@@ -20,6 +20,7 @@ from engine.grammar.rules import (
 
 MAX_REPEAT = 100_000  # times one item may occur, nested repetitions multiplied
 MAX_DEPTH = 100  # groups inside groups
+MAX_ITEMS = 20_000  # characters, classes, groups and alternatives
 ANY_CHARACTER = characters([(0, LAST)])
 ANY_TEXT = Repeat(ANY_CHARACTER, 0, None)
 _BEGIN, _END = Choice(()), Choice((Choice(()),))  # stand for ^ and $ while reading
@@ -84,6 +85,7 @@ def _anchored(option: Node, whole: bool, reader: "_Reader") -> Node:
 class _Reader:
     def __init__(self, text: str) -> None:
         self.at = Cursor(text, "pattern")
+        self.n_items = 0
 
     def choice(self, depth: int) -> Node:
         options = [self._sequence(depth)]
@@ -94,13 +96,17 @@ class _Reader:
     def _sequence(self, depth: int) -> Node:
         parts: list[Node] = []
         weights: list[int] = []
+        may_repeat = False  # a repetition is not repeated: (a*)* is, a** is a mistake
+        self._count_item()
         while (char := self.at.next) and char not in "|)":
             if bounds := self._bounds():
-                if not parts or parts[-1] in (_BEGIN, _END):
+                if not may_repeat or parts[-1] in (_BEGIN, _END):
                     raise self.at.error("repeats nothing")
                 parts[-1], weights[-1] = self._repeat(parts[-1], weights[-1], *bounds)
+                may_repeat = False
                 continue
             node, weight = self._item(char, depth)
+            may_repeat = True
             parts.append(node)
             weights.append(weight)
         self.weight = max(weights, default=1)
@@ -134,7 +140,13 @@ class _Reader:
             raise self.at.error(f"nests repetitions to more than {MAX_REPEAT:,} times")
         return Repeat(node, least, most), weight
 
+    def _count_item(self) -> None:
+        self.n_items += 1
+        if self.n_items > MAX_ITEMS:
+            raise self.at.error(f"is larger than {MAX_ITEMS:,} items")
+
     def _item(self, char: str, depth: int) -> tuple[Node, int]:
+        self._count_item()
         if char == "(":
             return self._group(depth)
         self.at.take()

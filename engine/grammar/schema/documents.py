@@ -10,6 +10,8 @@ from engine.errors import GrammarError
 MAX_DEPTH = 100  # values inside values
 MAX_VALUES = 10_000
 MAX_TEXT = 2 * 1024 * 1024  # characters
+MAX_BITS = 13_000  # of a whole number, 3,900 digits: more cannot be written in one piece
+MAX_SHOWN = 120  # characters of what a sentence repeats
 _DRAFTS = ("json-schema.org/draft/2020-12/", "json-schema.org/draft/2019-09/", "/draft-07/")
 _NOT_SCHEMAS = ("const", "enum", "default", "examples")
 
@@ -22,7 +24,8 @@ class SchemaNode:
 
     def refuse(self, keyword: str, why: str) -> GrammarError:
         """Return the error that says why a keyword of this subschema cannot be honoured."""
-        return GrammarError(f"The schema cannot be honoured: “{keyword}” at {self.path} {why}.")
+        place = f"“{_short(keyword)}” at {_short(self.path)}"
+        return GrammarError(f"The schema cannot be honoured: {place} {_short(why, 320)}.")
 
     def get(self, keyword: str, default: Any = None) -> Any:
         """Return the value of a keyword, or the default."""
@@ -57,7 +60,8 @@ class Document:
         draft = value.get("$schema") if isinstance(value, dict) else None
         if draft is not None and not any(known in str(draft) for known in _DRAFTS):
             raise GrammarError(
-                f"The schema cannot be honoured: “$schema” at # names {draft!r}; use draft 2020-12."
+                f"The schema cannot be honoured: “$schema” at # names {_short(str(draft))}; use"
+                " draft 2020-12."
             )
 
     def _index(self, value: Any, path: str, base: str) -> None:
@@ -97,7 +101,7 @@ class Document:
         if not isinstance(value, dict | bool):
             raise GrammarError(
                 f"The schema cannot be honoured: a schema must be an object or a truth value,"
-                f" but {path} is {json.dumps(value, ensure_ascii=False, default=str)[:60]}."
+                f" but {_short(path)} is {json.dumps(value, ensure_ascii=False)[:60]}."
             )
         self._nodes[path] = SchemaNode(value, path, self._bases.get(path, node.base))
         return self._nodes[path]
@@ -130,14 +134,15 @@ class Document:
         found = self._found(path)
         if found is None:
             raise node.refuse(
-                keyword, f"leads to {reference}, which is not in this document; only that is read"
+                keyword,
+                f"leads to {_short(reference)}, which is not in this document; only that is read",
             )
         return found
 
     def _found(self, path: str | None) -> SchemaNode | None:
         try:
             found = self.at(path) if path is not None else None
-        except (KeyError, IndexError, ValueError):
+        except (KeyError, IndexError, TypeError, ValueError):
             return None
         return found if found and isinstance(found.value, dict | bool) else None
 
@@ -145,7 +150,7 @@ class Document:
 def _read(schema: Any) -> Any:
     if isinstance(schema, str):
         if len(schema) > MAX_TEXT:
-            raise GrammarError(f"The schema has more than {MAX_TEXT:,} characters: shorten it.")
+            raise _too_long()
         try:
             schema = json.loads(schema)
         except RecursionError as error:
@@ -161,25 +166,43 @@ def _read(schema: Any) -> Any:
 
 def _check_size(value: Any) -> None:
     """Raise GrammarError for a value that nests too deep, is too large or is not JSON."""
-    level, n_values = [value], 0
+    level, n_values, n_characters = [value], 0, 0
     for _ in range(MAX_DEPTH):
         n_values += len(level)
         if n_values > MAX_VALUES:
             raise GrammarError(f"The schema holds more than {MAX_VALUES:,} values: split it.")
+        n_characters += sum(map(_length, level))
+        if n_characters > MAX_TEXT:
+            raise _too_long()
         for each in level:
             if each is not None and not isinstance(each, str | bool | int | float | list | dict):
                 raise GrammarError(f"The schema holds {type(each).__name__}, which is not JSON.")
+            if isinstance(each, int) and each.bit_length() > MAX_BITS:
+                raise GrammarError("The schema holds a number of thousands of digits: shorten it.")
         level = [v for each in level for v in _values(each)]
         if not level:
             return
     raise GrammarError(f"The schema nests deeper than {MAX_DEPTH}.")
 
 
+def _too_long() -> GrammarError:
+    return GrammarError(f"The schema has more than {MAX_TEXT:,} characters: shorten it.")
+
+
+def _length(value: Any) -> int:
+    """Return the characters of a text, or of the names of an object."""
+    if isinstance(value, dict):
+        return sum(len(name) for name in value if isinstance(name, str))
+    return len(value) if isinstance(value, str) else 0
+
+
 def _values(value: Any) -> Iterator[Any]:
     if isinstance(value, dict):
         for key, each in value.items():
             if not isinstance(key, str):
-                raise GrammarError(f"The schema holds the name {key!r}, which is not a text.")
+                raise GrammarError(
+                    f"The schema holds the name {_short(repr(key))}, which is not a text."
+                )
             yield each
     elif isinstance(value, list):
         yield from value
@@ -210,4 +233,14 @@ def _step(value: Any, part: str) -> Any:
 def _join(base: str, reference: str) -> str:
     if reference.startswith("#"):
         return base.partition("#")[0] + reference
-    return urljoin(base, reference) or reference
+    try:
+        return urljoin(base, reference) or reference
+    except ValueError:  # no address: it leads nowhere
+        return reference
+
+
+def _short(text: str, most: int = MAX_SHOWN) -> str:
+    """Return a text as a sentence repeats it: what is long loses its middle."""
+    if len(text) <= most:
+        return text
+    return f"{text[: most // 2]}…{text[-most // 2 :]}"

@@ -124,14 +124,15 @@ class Keywords:
         return when(Multiple(of, node))
 
     def pattern(self, node: SchemaNode, value: Any, holds: bool) -> list[Branch]:
-        term = Matches(pattern_node(node, "pattern", value), holds)
+        term = Matches(pattern_node(node, "pattern", value), holds, node, "pattern")
         return when(term) if holds else only(term)
 
     def format(self, node: SchemaNode, value: Any, holds: bool) -> list[Branch]:
-        if value not in FORMATS:
+        if not isinstance(value, str) or value not in FORMATS:
             known = ", ".join(sorted(FORMATS))
-            raise node.refuse("format", f"names {value!r}, which is not known ({known} are)")
-        term = Matches(read_pattern(FORMATS[value], whole=True), holds)
+            name = repr(value)[:60]
+            raise node.refuse("format", f"names {name}, which is not known ({known} are)")
+        term = Matches(read_pattern(FORMATS[value], whole=True), holds, node, "format")
         longest = LONGEST.get(value)
         if longest is None:
             return when(term) if holds else only(term)
@@ -194,7 +195,10 @@ class Keywords:
     def items(self, node: SchemaNode, value: Any, holds: bool) -> list[Branch]:
         if isinstance(value, list):  # the form of older drafts
             return self.prefix_items(node, value, holds)
-        return self._later_items(node, "items", len(node.get("prefixItems", ())), holds)
+        before = node.get("prefixItems", [])
+        if not isinstance(before, list):
+            raise node.refuse("prefixItems", "must be a list of schemas")
+        return self._later_items(node, "items", len(before), holds)
 
     def additional_items(self, node: SchemaNode, value: Any, holds: bool) -> list[Branch]:
         if not isinstance(node.get("items"), list):

@@ -25,6 +25,7 @@ from engine.grammar.schema.writing import NEVER, Terminal, Writing, exactly
 from engine.grammar.texts import matches
 
 MAX_LENGTH = 100_000  # characters that a length may count
+MAX_PATTERNS = 8  # that one text has to match
 MAX_STEP = 20_000  # remainders that are told apart for one multiple
 
 
@@ -52,7 +53,12 @@ def string_options(terms: Iterable[Term]) -> list[str] | None:
 def string_parts(terms: Iterable[Term]) -> list[str]:
     """Return Lark terminals that a string of one spelling must all match."""
     terms = list(terms)
-    parts = [f"/{spelt(t.node)}/" for t in terms if isinstance(t, Matches) and t.holds]
+    wanted = [term for term in terms if isinstance(term, Matches) and term.holds]
+    if len(wanted) > MAX_PATTERNS:  # each doubles what has to be told apart
+        raise wanted[-1].source.refuse(
+            wanted[-1].keyword, f"is one of more than {MAX_PATTERNS} that a text has to match"
+        )
+    parts = [f"/{spelt(term.node)}/" for term in wanted]
     least, most = _length(terms)
     if least or most is not None:
         parts.append(f"/{json_text.spelt_length(least, most)}/")

@@ -69,6 +69,8 @@ class Matches:
 
     node: Node
     holds: bool
+    source: SchemaNode = field(compare=False)
+    keyword: str = field(compare=False)
     kind = "string"
 
 

@@ -113,8 +113,9 @@ class SeenBranches(Branches):
             if read := self.reader(node, keyword):
                 special = self._special(node, keyword)
                 if special is None:
+                    branches = read(node, value, True)
                     seen = self._looked_at(node, keyword)
-                    special = [(branch, seen) for branch in read(node, value, True)]
+                    special = [(branch, seen) for branch in branches]
                 cases = self._product(node, cases, special)
         return cases
 
