@@ -30,6 +30,7 @@ class ConstrainedSampler:
         self._grammar_first = grammar_first
         self._is_lazy = isinstance(matcher, LazyMatcher)
         self._stages: Sequence[Any] = ()
+        self._mask: Any = None  # of what the grammar allowed, while steps are followed
         self._asks_last = False  # the grammar only approved of what the chain chose
 
     @property
@@ -53,6 +54,8 @@ class ConstrainedSampler:
         """
         token = self._choose(logits)
         self._stages = self.chain.stages
+        is_followed = self._stages and self.matcher is not None and self._grammar_applies()
+        self._mask = self.matcher.mask().copy() if is_followed and self.matcher else None
         if self._asks_last and self._stages and self.matcher is not None:
             self._stages = (*self._stages, _held_to(self._stages[-1], self.matcher, self.chain))
         return token
@@ -75,6 +78,13 @@ class ConstrainedSampler:
             row = logits.copy()
         matcher.apply(row)
         return self.chain.apply(row)
+
+    def forbids(self, token: int) -> bool:
+        """Return whether the grammar forbade a token when one was last chosen, if it is known."""
+        mask = self._mask
+        if mask is None:
+            return False
+        return token >= 32 * len(mask) or not mask[token >> 5] >> (token & 31) & 1
 
     def accept(self, token: int) -> None:
         """Learn which token was taken."""

@@ -16,8 +16,9 @@ class TokenProb:
     """One token with its probability: its id, its bytes, ln(p), and the likeliest rivals.
 
     `is_end`: the answer ends with it, and its bytes are no text. With `CompletionRequest.trace`,
-    `stages` is what each sampler (and a grammar) made of them, "logits" first: `name`, `n_left`
-    and `probs` (token id → probability, 0.0 where the token is cut).
+    `is_forbidden` says that a grammar does not allow it there, and `stages` is what each sampler
+    (and a grammar) made of them, "logits" first: `name`, `n_left` and `probs` (token id →
+    probability, 0.0 where the token is cut).
     """
 
     token: int
@@ -26,6 +27,7 @@ class TokenProb:
     top: tuple["TokenProb", ...] = ()
     stages: tuple[Any, ...] = ()
     is_end: bool = False
+    is_forbidden: bool = False
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,11 @@ def token_probs(slot: Slot, token: int, row: Row, loaded: Loaded) -> tuple[Token
         ranking = loaded.rank_row(row, token, n_probs)
     pairs = zip(ranking.ids.tolist(), ranking.logprobs.tolist(), strict=True)
     piece, ends = loaded.vocab.piece, loaded.vocab.eog_ids
+    stages = tuple(slot.sampler.stages) if slot.request.trace else ()
+    forbids = slot.sampler.forbids if stages else lambda _: False
     top = tuple(
-        TokenProb(rival, piece(rival, special=True), ln_p, is_end=rival in ends)
+        TokenProb(rival, piece(rival, special=True), ln_p, (), (), rival in ends, forbids(rival))
         for rival, ln_p in pairs
     )
-    stages = tuple(slot.sampler.stages) if slot.request.trace else ()
     own = piece(token, special=True)
     return (TokenProb(token, own, float(ranking.logprob), top, stages, token in ends),)

@@ -15,6 +15,9 @@ class Sampler(Protocol):
     def stages(self) -> Sequence[Any]:
         """Return what each step did when the last token was chosen; empty unless asked for."""
 
+    def forbids(self, token: int) -> bool:
+        """Return whether a grammar forbade a token there; known while steps are asked for."""
+
     def apply(self, logits: Any) -> int:
         """Choose a token from one row of logits."""
 

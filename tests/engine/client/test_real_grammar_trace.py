@@ -33,6 +33,7 @@ def test_candidates_that_the_grammar_forbids_have_nothing_left(client):
     cut = [token for token in rivals if token not in fits]
     assert cut and all(first.stages[-1].probs.get(token, 0.0) == 0 for token in cut)
     assert all(first.stages[0].probs.get(token, 0.0) == 0 for token in cut)
+    assert {rival.token for rival in first.top if rival.is_forbidden} == set(cut)
 
 
 def test_rivals_are_held_to_the_grammar_where_the_first_choice_already_fits(client):
@@ -46,6 +47,7 @@ def test_rivals_are_held_to_the_grammar_where_the_first_choice_already_fits(clie
     name, n_left, probs = first.stages[-1]
     assert name == "grammar" and cut and all(probs[token] == 0 for token in cut)
     assert probs[first.token] == first.stages[-2].probs[first.token] > 0
+    assert {rival.token for rival in first.top if rival.is_forbidden} == set(cut)
     assert 1 <= n_left <= first.stages[-2].n_left and first.stages[0].probs[cut[0]] > 0
 
 
