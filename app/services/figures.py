@@ -74,10 +74,12 @@ def speed(tokens_per_second: float) -> str:
     return f"{tokens_per_second:.0f}" if tokens_per_second >= 100 else f"{tokens_per_second:.1f}"
 
 
-def one_line(value: Any, longest: int = 60) -> str:
+def one_line(value: Any, longest: int = 4000) -> str:
     """Return a value of a setting on one line: lists with commas, long texts cut."""
     if isinstance(value, list | tuple):
         value = ", ".join(repr(x) if str(x).strip() != str(x) else str(x) for x in value)
+    if isinstance(value, float):
+        value = f"{value:g}"
     text = " ".join(str(value).split()) or "–"
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
@@ -131,13 +133,18 @@ def _of_run(run: Mapping[str, Any], before: int) -> list[tuple[str, str]]:
         changed = ", ".join(f"{k} = {one_line(v)}" for k, v in change["values"].items())
         is_ended = change["values"] == {"reasoning_budget": 0}
         out.append((at, tr("asked to answer now") if is_ended else changed))
+    if run.get("sampling"):
+        out.append((tr("Sampling"), ""))
     sources = run.get("sources", {})
     for name, value in (run.get("sampling") or {}).items():
         source = source_of(sources, name, is_set=False)
         whence = f" · {in_words(source)}" if source is not None else ""
         out.append((name, one_line(value) + whence))
-    for part in ("limits", "context"):
+    for part, title in (("limits", tr("Limits")), ("context", tr("Memory and machine"))):
+        out += [(title, "")] if run.get(part) else []
         out += [(name, _limit(name, value)) for name, value in (run.get(part) or {}).items()]
+    if run.get("system") or "keeps_reasoning" in run:
+        out.append((tr("Prompt"), ""))
     if run.get("system"):
         out.append((tr("System prompt"), one_line(run["system"])))
     if "keeps_reasoning" in run:

@@ -106,7 +106,7 @@ def candidates(token: Any) -> list[Candidate]:
 def _candidate(rival: Any, token: Any) -> Candidate:
     before = math.exp(rival.logprob)
     steps = tuple((s.name, s.probs[rival.token]) for s in token.stages if rival.token in s.probs)
-    if token.stages and not steps:
+    if rival.is_forbidden or (token.stages and not steps):
         cut_by, after = "grammar", 0.0
     else:
         cut_by = next((name for name, p in steps if p <= 0), "")

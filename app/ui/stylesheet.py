@@ -69,6 +69,12 @@ QPushButton#chip { background: $background; border: 1px solid $line; border-radi
   min-height: ${p22}px; max-height: ${p22}px; }
 QPushButton#chip:hover { border-color: $faint; color: $text; }
 QPushButton#chip:focus { border-color: $accent; }
+QPushButton#stage { background: transparent; border: 1px solid $line; border-radius: ${p5}px;
+  color: $soft; font-size: ${f12}px; font-weight: 400; padding: ${p1}px ${p6}px; }
+QPushButton#stage:hover { border-color: $faint; color: $text; }
+QPushButton#stage:checked { background: $accent_background; border-color: $accent_background;
+  color: $accent_text; }
+QPushButton#stage:focus { border-color: $accent; }
 QPushButton#preset { background: transparent; border: 1px solid $line; border-radius: ${p6}px;
   color: $soft; font-size: ${f12}px; font-weight: 400; padding: ${p5}px ${p4}px; }
 QPushButton#preset:hover { border-color: $faint; color: $text; }

@@ -4,13 +4,16 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFrame, QGridLayout, QScrollArea, QVBoxLayout, QWidget
 
+from app.services.figures import one_line
 from app.strings import tr
 from app.ui.theme import theme
 from app.ui.widgets.controls import button, label
 
+_ONE_LINE, _LONGEST = 52, 160  # characters of a value on one line, and on the page at all
+
 
 class DetailsPopup(QFrame):
-    """Shows rows of (label, value); Esc or a click elsewhere closes it."""
+    """Shows rows of (label, value), headings without a value; Esc or a click elsewhere closes."""
 
     def __init__(self, title: str, rows: list[tuple[str, str]], parent: QWidget) -> None:
         super().__init__(parent, Qt.WindowType.Popup | Qt.WindowType.FramelessWindowHint)
@@ -29,7 +32,17 @@ class DetailsPopup(QFrame):
         grid.setHorizontalSpacing(theme.px(24))
         grid.setVerticalSpacing(theme.px(4))
         for i, (name, value) in enumerate(rows):
-            shown = label(value, "code")
+            if not value:
+                section = label(name, "subheading")
+                section.setContentsMargins(0, theme.px(8), 0, 0)
+                grid.addWidget(section, i, 0, 1, 2)
+                continue
+            shown = label(one_line(value, _LONGEST), "code")
+            if len(value) > _ONE_LINE:
+                shown.setWordWrap(True)
+                shown.setAlignment(Qt.AlignmentFlag.AlignRight)
+                shown.setMinimumWidth(theme.px(380))
+                shown.setToolTip(one_line(value, 1000))
             shown.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             grid.addWidget(label(name, "secondary"), i, 0)
             grid.addWidget(shown, i, 1, Qt.AlignmentFlag.AlignRight)
@@ -54,5 +67,5 @@ class DetailsPopup(QFrame):
         self.show()
 
     def _copy(self) -> None:
-        text = "\n".join(f"{name}: {value}" for name, value in self._rows)
+        text = "\n".join(f"{name}: {value}" if value else f"\n{name}" for name, value in self._rows)
         QGuiApplication.clipboard().setText(text)

@@ -48,6 +48,8 @@ def test_values_limits_sources_and_each_change_are_told():
     assert (told["type_k"], told["type_v"], told["n_ctx"]) == ("q8_0", "f16", "2048")
     assert told["System prompt"] == "Be brief."
     assert told["Changed at token 7"] == "top_k = 3, samplers = top_k, temperature"
+    assert (told["typical_p"], told["top_n_sigma"], told["xtc_threshold"]) == ("1", "-1", "0.1")
+    assert [name for name, value in told.items() if not value][:2] == ["Sampling", "Limits"]
     assert (told["regex"], told["t_max_predict_ms"]) == ("–", "no limit")
 
 
@@ -70,7 +72,7 @@ def test_an_answer_in_several_runs_tells_each_of_them():
 
 def test_values_are_one_short_line():
     assert one_line(["\n", ":"]) == "'\\n', :" and one_line([]) == "–" and one_line("") == "–"
-    assert len(one_line("word " * 100)) == 60
+    assert len(one_line("word " * 100, 60)) == 60 and len(one_line("word " * 100)) == 499
 
 
 def test_values_the_engine_refuses_are_kept_as_they_were_asked_for():

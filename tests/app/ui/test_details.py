@@ -181,3 +181,20 @@ def test_an_endless_word_wraps_anywhere_everything_else_at_words(window):
     assert edit.wordWrapMode() == QTextOption.WrapMode.WrapAnywhere
     edit.setPlainText("x " * 20_000)
     assert edit.wordWrapMode() == QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere
+
+
+def test_a_long_value_is_shown_in_part_and_copied_whole(window, qtbot):
+    from PySide6.QtGui import QGuiApplication
+    from PySide6.QtWidgets import QLabel
+
+    from app.ui.widgets.details_popup import DetailsPopup
+
+    grammar = "root ::= " + " | ".join(f'"word{i}"' for i in range(100))
+    popup = DetailsPopup("How", [("Sampling", ""), ("grammar", grammar)], window)
+    shown = [part.text() for part in popup.findChildren(QLabel)]
+    assert "Sampling" in shown and grammar not in shown
+    assert any(text.startswith("root ::=") and text.endswith("…") for text in shown)
+    assert popup.sizeHint().width() < 700
+    popup._copy()
+    assert f"grammar: {grammar}" in QGuiApplication.clipboard().text()
+    popup.close()

@@ -3,7 +3,10 @@
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
+import engine
+from app.services.token_log import candidates
 from app.ui.theme import theme
+from app.ui.widgets.candidate_row import CandidateRow
 from app.ui.widgets.token_text import share
 
 
@@ -53,15 +56,38 @@ def test_a_click_shows_the_candidates_and_who_cut_them(window, qtbot):
     QTest.mouseClick(panel.text, Qt.MouseButton.LeftButton, pos=middle)
     assert panel.text.chosen == 2
     words = [row.words() for row in panel.rows]
-    assert words[:2] == ["50 → 67 %", "25 → 33 %"] and words[2].endswith("% · cut by top-k")
+    assert words[:2] == ["50 → 67 %", "25 → 33 %"] and words[2].endswith("% · cut by top\u2011k")
     assert not panel.rows[0].isEnabled() and panel.rows[1].isEnabled()
-    assert panel.stages.text() == "Candidates left: model 1,000 → top-k 2 → draw 2"
-    assert "top-k: 0 %" in panel.rows[2].toolTip()
+    assert "top\u2011k: 0 %" in panel.rows[2].toolTip()
     QTest.keyClick(panel.text, Qt.Key.Key_Right)
     assert panel.text.chosen == 3
     QTest.keyClick(panel.text, Qt.Key.Key_Home)
     assert panel.text.chosen == 0
     assert all(not row.grab().isNull() for row in [*panel.rows, panel.text])
+
+
+def test_each_stage_shows_what_it_did_to_the_candidates(window, qtbot):
+    panel = open_tab(window, qtbot)
+    ask(window, qtbot)
+    wait_for_tokens(window, qtbot)
+    panel.text.choose(2)
+    chips = panel.stages.chips
+    texts = [chip.text() for chip in chips]
+    assert texts == ["whole chain", "model 1,000", "top\u2011k 2", "draw 2"]
+    assert [chip.isChecked() for chip in chips] == [True, False, False, False]
+    chips[2].click()
+    words = [row.words() for row in panel.rows[:3]]
+    assert words == ["50 → 67 %", "25 → 33 %", "12 % · cut here"]
+    QTest.keyClick(chips[2], Qt.Key.Key_Right)
+    assert panel.stages.place == 2 and chips[3].isChecked() and not chips[2].isChecked()
+    words = [row.words() for row in panel.rows[:3]]
+    assert words == ["67 → 67 %", "33 → 33 %", "cut before"]
+    assert "cut before" in panel.rows[2].accessibleName()
+    panel.text.choose(3)
+    assert chips[3].isChecked() and panel.rows[0].words() == "67 → 67 %"  # the same stage
+    for _ in range(5):
+        QTest.keyClick(chips[panel.stages.place + 1], Qt.Key.Key_Left)
+    assert panel.stages.place == -1 and panel.rows[0].words() == "50 → 67 %"
 
 
 def test_another_candidate_begins_a_branch_there(window, clients, qtbot):
@@ -99,3 +125,16 @@ def test_long_answers_wrap_and_go_on_where_they_were(window, qtbot):
 
 def test_shares_have_as_many_digits_as_they_deserve():
     assert [share(p) for p in (0.874, 0.034, 0.0002, 0.0)] == ["87", "3.4", "0.02", "0"]
+
+
+def test_what_a_grammar_forbids_cannot_be_chosen(qtbot):
+    rivals = [
+        engine.TokenProb(2, b" no", -1.5, is_forbidden=True),
+        engine.TokenProb(3, b" maybe", -2.0),
+    ]
+    token = engine.TokenProb(1, b" yes", -0.5, tuple(rivals))
+    rows = [CandidateRow(candidate) for candidate in candidates(token)]
+    for row in rows:
+        qtbot.addWidget(row)
+    assert [row.isEnabled() for row in rows] == [False, False, True]
+    assert rows[1].words() == "22 % · cut by grammar" and "not allow" in rows[1].toolTip()
