@@ -73,10 +73,11 @@ def main() -> int:
     run.add_argument("--screenshot", metavar="FILE", help="drive the window offscreen, save it")
     run.add_argument("--prompt", metavar="TEXT", help="send this text first")
     commands.add_parser("test", help="run the whole test suite")
-    commands.add_parser("bench", help="measure against llama.cpp").add_argument(
-        "arguments", nargs=argparse.REMAINDER
-    )
-    options = parser.parse_args()
+    commands.add_parser("bench", help="measure against llama.cpp; -h tells what", add_help=False)
+    options, unknown = parser.parse_known_args()
+    if unknown and options.command != "bench":
+        parser.error(f"unknown arguments: {' '.join(unknown)}")
+    options.arguments = unknown
     if sys.version_info < (3, 11):  # noqa: UP036 (any python3 may start this file)
         sys.exit("Inglenook needs Python 3.11 or newer: run this with a newer python3.")
     return {"run": run_program, "test": run_tests, "bench": run_benchmark}[options.command](options)

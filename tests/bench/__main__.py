@@ -36,8 +36,8 @@ SCHEDULER_PERCENT = 3.0
 Figures = Iterator[Figure]
 
 
-def main() -> None:
-    """Print the figures of each measurement that was asked for."""
+def main() -> int:
+    """Print the figures of each measurement that was asked for; return 1 if one did not run."""
     parser = argparse.ArgumentParser(
         prog="tests.bench", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -48,10 +48,16 @@ def main() -> None:
     options = parser.parse_args()
     if unknown := set(options.names) - set(MEASUREMENTS):
         parser.error(f"there is no measurement {', '.join(sorted(unknown))}")
-    print(HEADLINE)
+    print(HEADLINE, flush=True)
+    failed = []
     for name in options.names or MEASUREMENTS:
-        for figure in MEASUREMENTS[name](options):
-            print(figure, flush=True)
+        try:
+            for figure in MEASUREMENTS[name](options):
+                print(figure, flush=True)
+        except (subprocess.CalledProcessError, OSError) as error:
+            failed.append(name)
+            print(f"{name} could not be measured: {error}", flush=True)
+    return 1 if failed else 0
 
 
 def speed(name: str, options: argparse.Namespace) -> Figures:
@@ -168,4 +174,4 @@ MEASUREMENTS: dict[str, Callable[[argparse.Namespace], Figures]] = {
 }
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

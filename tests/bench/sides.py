@@ -31,11 +31,13 @@ def model_file(name: str) -> Path:
 
 
 def settle(path: Path) -> None:
-    """Bring a file into the page cache afresh, read once from front to back.
+    """Compile what a model needs, then bring its file into the page cache afresh, front to back.
 
     The kernel keeps a file in the pieces in which it first arrived: one that a program has touched
     here and there lies in small pages, and is decoded up to a third slower than one read through.
     """
+    prepare = [sys.executable, "-m", "engine", "prepare", "--model", str(path)]
+    subprocess.check_call(prepare, cwd=ROOT)
     with open(path, "rb", buffering=0) as file:
         if hasattr(os, "posix_fadvise"):
             os.fsync(file.fileno())
