@@ -25,6 +25,7 @@ MAX_REPEAT = 2000  # times one item may be written out, nested repetitions multi
 MAX_DEPTH = 100  # groups inside groups
 MAX_STACKED = 10  # repetitions of one item one after the other, as in "a"*+?
 MAX_RULES = 1000
+MAX_NAME = 200  # characters of a rule's name
 MAX_ITEMS = 20_000  # characters in quotes, classes, references and groups
 _NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-")
 _ESCAPES = {"t": "\t", "r": "\r", "n": "\n", "\\": "\\", '"': '"', "[": "[", "]": "]", "-": "-"}
@@ -92,6 +93,8 @@ class _Reader:
         name = self.at.text[begin : self.at.place]
         if not name:
             raise self.at.error("needs the name of a rule (letters, digits and “-”)")
+        if len(name) > MAX_NAME:
+            raise self.at.error(f"has a name of more than {MAX_NAME} characters", begin)
         if name not in self.names:
             self.names.add(name)
             self.n_symbols += 1
@@ -240,7 +243,7 @@ class _Reader:
         negated = self.at.skips("!")
         end = self.at.text.find(">", self.at.place)
         text = self.at.text[self.at.place : end + 1]
-        if not text.startswith("<") or end < 0 or "\n" in text:
+        if not text.startswith("<") or not 0 <= end < begin + MAX_NAME or "\n" in text:
             raise self.at.error("needs a token, as in <[123]> or <think>", begin)
         self.at.place += 1
         if self.at.skips("["):

@@ -1,5 +1,6 @@
 """A grammar that sleeps until a word, a pattern or a token appears in the text."""
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +13,10 @@ from engine.errors import GrammarError, InternalError, nearest
 from engine.grammar.matcher import Matcher
 
 KINDS = ("word", "pattern", "pattern_full", "token")
-MAX_WAITING = 256 * 1024  # bytes that are kept while waiting
-SEARCH_SECONDS = 0.05  # for one pattern after one token
+MAX_WAITING = 256 * 1024  # bytes in which patterns are searched while waiting
+MAX_TRIGGERS = 100
+MAX_VALUE = 10_000  # characters of a word or pattern
+SEARCH_SECONDS = 0.05  # for all patterns after one token
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,10 @@ class Trigger:
         if isinstance(self.value, bool) or not isinstance(
             self.value, int if self.kind == "token" else str
         ):
-            raise GrammarError(f"The value {self.value!r} is none for a trigger “{self.kind}”.")
+            value = repr(self.value)[:60]
+            raise GrammarError(f"The value {value} is none for a trigger “{self.kind}”.")
+        if isinstance(self.value, str) and not 0 < len(self.value) <= MAX_VALUE:
+            raise GrammarError(f"A trigger needs a text of 1 to {MAX_VALUE:,} characters.")
 
     @classmethod
     def read(cls, value: Any) -> "Trigger":
@@ -44,7 +50,7 @@ class Trigger:
         if isinstance(value, str):
             return cls("word", value)
         if not isinstance(value, Mapping) or "type" not in value:
-            raise GrammarError(f"A trigger needs “type” and “value”, but is {value!r}.")
+            raise GrammarError(f"A trigger needs “type” and “value”, but is {repr(value)[:60]}.")
         kind = value["type"]
         if isinstance(kind, int) and 0 <= kind <= 3:
             kind = ("token", "word", "pattern", "pattern_full")[kind]
@@ -65,10 +71,13 @@ class LazyMatcher:
         self.triggers = tuple(triggers)
         if not self.triggers:
             raise GrammarError("A lazy grammar needs at least one trigger.")
+        if len(self.triggers) > MAX_TRIGGERS:
+            raise GrammarError(f"A lazy grammar takes at most {MAX_TRIGGERS} triggers.")
         self._tokens = {t.value for t in self.triggers if t.kind == "token"}
-        self._patterns = [_compiled(t) for t in self.triggers if t.kind != "token"]
+        self._wanted = [_wanted(t) for t in self.triggers if t.kind != "token"]
         self.is_waiting = True
         self._waited: list[int] = []  # tokens while waiting
+        self._text = bytearray()  # and what they say
         self._steps: list[tuple[bool, int]] = []  # of each token: waited before; matcher's steps
 
     @property
@@ -106,41 +115,40 @@ class LazyMatcher:
             self._steps.append((False, 1))
             return
         self._waited.append(token)
+        self._text += self.matcher.tokens.pieces[token]
         self._steps.append((True, 0))
         if token in self._tokens:
             self._wake([token], b"")
-        elif self._patterns and token not in self.matcher.tokens.eog_ids:
+        elif self._wanted and token not in self.matcher.tokens.eog_ids:
             self._search()
 
     def _search(self) -> None:
-        """Wake where a pattern is found in what was written while waiting."""
-        ids, text = self._recent()
-        decoded = text.decode("utf-8", "surrogateescape")
-        for pattern in self._patterns:
-            start = _start(pattern, decoded)
-            if start is None:
-                continue
-            place = len(decoded[:start].encode("utf-8", "surrogateescape"))
-            while ids and place >= len(piece := self.matcher.tokens.pieces[ids[0]]):
-                place -= len(piece)
-                ids.pop(0)
-            if place and ids:
-                self._wake(ids[1:], self.matcher.tokens.pieces[ids[0]][place:])
+        """Wake where a word or a pattern is found in what was written while waiting."""
+        pieces, decoded = self.matcher.tokens.pieces, None
+        window, end = max(0, len(self._text) - MAX_WAITING), time.monotonic() + SEARCH_SECONDS
+        for wanted in self._wanted:
+            if isinstance(wanted, bytes):  # it can only end in what came last
+                n_last = len(pieces[self._waited[-1]])
+                place = self._text.find(wanted, max(0, len(self._text) - n_last - len(wanted) + 1))
             else:
-                self._wake(ids, b"")
-            return
+                if decoded is None:
+                    decoded = self._text[window:].decode("utf-8", "surrogateescape")
+                start = _start(wanted, decoded, end)
+                before = decoded[: start or 0].encode("utf-8", "surrogateescape")
+                place = -1 if start is None else window + len(before)
+            if place >= 0:
+                self._wake(*self._from(place))
+                return
 
-    def _recent(self) -> tuple[list[int], bytes]:
-        """Return the last tokens of at most MAX_WAITING bytes and their text."""
-        pieces = self.matcher.tokens.pieces
-        n, size = 0, 0
-        for token in reversed(self._waited):
-            size += len(pieces[token])
-            if size > MAX_WAITING:
-                break
-            n += 1
-        ids = self._waited[len(self._waited) - n :]
-        return ids, b"".join(pieces[token] for token in ids)
+    def _from(self, place: int) -> tuple[list[int], bytes]:
+        """Return the tokens from a place in the text on, and what of a token stands before them."""
+        pieces, at, n = self.matcher.tokens.pieces, len(self._text), len(self._waited)
+        while at > place:
+            n -= 1
+            at -= len(pieces[self._waited[n]])
+        if at == place:
+            return self._waited[n:], b""
+        return self._waited[n + 1 :], pieces[self._waited[n]][place - at :]
 
     def _wake(self, ids: list[int], cut: bytes) -> None:
         """Hand the rest of a token, then whole tokens, to the grammar."""
@@ -166,39 +174,48 @@ class LazyMatcher:
             self.matcher.rollback(steps)
             if waited:
                 self.is_waiting = True
-                self._waited.pop()
+                n_bytes = len(self.matcher.tokens.pieces[self._waited.pop()])
+                del self._text[len(self._text) - n_bytes :]
 
     def clone(self) -> "LazyMatcher":
         """Return a copy that goes its own way from here."""
         made = LazyMatcher(self.matcher.clone(), self.triggers)
         made.is_waiting = self.is_waiting
         made._waited, made._steps = list(self._waited), list(self._steps)
+        made._text = bytearray(self._text)
         return made
 
 
-def _compiled(trigger: Trigger) -> regex.Pattern[str]:
+def _wanted(trigger: Trigger) -> bytes | regex.Pattern[str]:
+    """Return the bytes of a word, or the pattern to search for."""
     text = str(trigger.value)
     if trigger.kind == "word":
-        return regex.compile(regex.escape(text))
+        return text.encode("utf-8", "surrogatepass")
     if trigger.kind == "pattern_full":
         text = text if text.startswith("^") else "^" + text
         text = text if text.endswith("$") else text + "$"
     try:
         return regex.compile(text)
-    except regex.error as error:
-        raise GrammarError(f"The trigger “{text}” is no regular expression: {error}.") from error
+    except (regex.error, RecursionError) as error:
+        cause = "it nests too deep" if isinstance(error, RecursionError) else error
+        raise GrammarError(
+            f"The trigger “{text[:60]}” is no regular expression: {cause}."
+        ) from error
 
 
-def _start(pattern: regex.Pattern[str], text: str) -> int | None:
-    """Return where the text begins that a trigger hands over, or None without a match."""
+def _start(pattern: regex.Pattern[str], text: str, end: float) -> int | None:
+    """Return where the text begins that a trigger hands over, or None without a match.
+
+    `end` is when the search has to be over, of `time.monotonic`.
+    """
     try:
         found = None
         if pattern.pattern.startswith("^") and pattern.pattern.endswith("$"):
-            found = pattern.fullmatch(text, timeout=SEARCH_SECONDS)
-        found = found or pattern.search(text, timeout=SEARCH_SECONDS)
+            found = pattern.fullmatch(text, timeout=max(0.001, end - time.monotonic()))
+        found = found or pattern.search(text, timeout=max(0.001, end - time.monotonic()))
     except TimeoutError as error:
         raise GrammarError(
-            f"The trigger “{pattern.pattern}” takes too long to be searched: simplify it."
+            f"The trigger “{pattern.pattern[:60]}” takes too long to be searched: simplify it."
         ) from error
     if found is None:
         return None

@@ -13,7 +13,7 @@ from engine.grammar.tokens import TokenTable
 _BITS = np.unpackbits(np.arange(256, dtype=np.uint8), bitorder="little").reshape(256, 8)
 # The upper limits of the logits of eight tokens, for each byte of a mask.
 _LIMITS = np.where(_BITS == 1, np.float32(np.inf), np.float32(-np.inf))
-MASK_SECONDS = 0.2  # of the thread that every answer waits for, for one token
+MASK_SECONDS = 0.1  # of the thread that every answer waits for, for one token
 
 
 class Matcher:

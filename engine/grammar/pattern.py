@@ -59,7 +59,7 @@ def read_pattern(text: str, *, whole: bool = False) -> Node:
     of it. Raises GrammarError for what is not regular (look-around, back references) or not ECMA.
     """
     if not isinstance(text, str):
-        raise GrammarError(f"A pattern must be a text, but is {text!r}.")
+        raise GrammarError(f"A pattern must be a text, but is {repr(text)[:60]}.")
     reader = _Reader(text)
     node = reader.choice(0)
     if reader.at.next:
@@ -226,7 +226,9 @@ class _Reader:
         name = name.removeprefix("General_Category=").removeprefix("gc=")
         found = category(_CATEGORIES.get(name, name))
         if not found:
-            raise self.at.error(f"uses the Unicode property “{name}”, which is not known", begin)
+            raise self.at.error(
+                f"uses the Unicode property “{name[:40]}”, which is not known", begin
+            )
         return list(found)
 
     def _class(self) -> Characters:
