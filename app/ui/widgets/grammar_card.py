@@ -60,6 +60,10 @@ class GrammarCard(QFrame):
         self._pause.setSingleShot(True)
         self._pause.setInterval(_PAUSE_MS)
         self._pause.timeout.connect(self._ask)
+        self._slow = QTimer(self)  # a verdict that takes long is announced
+        self._slow.setSingleShot(True)
+        self._slow.setInterval(_PAUSE_MS)
+        self._slow.timeout.connect(lambda: self._say("", tr("Checking…")))
         self.kind.activated.connect(lambda _: self._on_kind())
         self.edit.textChanged.connect(self._on_text)
         box = QVBoxLayout(self)
@@ -79,6 +83,7 @@ class GrammarCard(QFrame):
         standing = {"kind": self._shown_kind, "text": self._text()}
         if kept == self._kept and standing == (shown or {"kind": "", "text": ""}):
             return
+        self._slow.stop()
         self._kept, self._asked = kept, ("?", "")  # a verdict on its way is of another chat
         self._texts = {str(shown.get("kind", "")): str(shown.get("text", ""))}
         self._shown_kind = str(shown.get("kind", ""))
@@ -92,6 +97,7 @@ class GrammarCard(QFrame):
         """Say what is wrong with a text, and keep it if nothing is; an older one is passed by."""
         if (kind, text) != self._asked:
             return
+        self._slow.stop()
         self._say(wrong)
         kept = {"kind": kind, "text": text} if kind else {}
         if not wrong and kept != self._kept:
@@ -103,6 +109,7 @@ class GrammarCard(QFrame):
         self._texts[self._shown_kind] = self.edit.toPlainText()
         self._shown_kind = self.kind.currentData()
         self._show_text()
+        self._say("")  # the verdict of another kind
         self._tell_draft()
         self._ask()
 
@@ -127,12 +134,13 @@ class GrammarCard(QFrame):
 
     def _ask(self) -> None:
         self._asked = self._shown_kind, self._text()
+        self._slow.start()
         self.check_wanted.emit(*self._asked)
 
-    def _say(self, wrong: str) -> None:
+    def _say(self, wrong: str, note: str = "") -> None:
         """Show an error, or what the kind means; an unfinished text does not act."""
         held = tr(" The last good one is kept.") if wrong and self._kept else ""
-        self.verdict.setText(wrong + held if wrong else hint(self._shown_kind))
+        self.verdict.setText(wrong + held if wrong else note or hint(self._shown_kind))
         self.verdict.setObjectName("errorTitle" if wrong else "secondary")
         self.verdict.style().unpolish(self.verdict)
         self.verdict.style().polish(self.verdict)

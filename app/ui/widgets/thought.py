@@ -34,7 +34,7 @@ class ThoughtFold(QWidget):
         self.fold.setCursor(Qt.CursorShape.PointingHandCursor)
         self.fold.clicked.connect(self._toggle)
         words = tr("End the thought and let the answer begin")
-        self.answer: QPushButton = button(tr("Answer now"), "inline", words, self)
+        self.answer: QPushButton = button(tr("Answer now"), "stage", words, self)
         self.answer.setCursor(Qt.CursorShape.PointingHandCursor)
         self.answer.clicked.connect(self._on_answer)
         self.answer.hide()
@@ -84,7 +84,9 @@ class ThoughtFold(QWidget):
         size = self.fold.sizeHint()
         self.fold.setGeometry(QRect(inset, 0, min(width - inset, size.width()), head))
         wide = min(self.answer.sizeHint().width(), max(0, width - self.fold.geometry().right()))
-        self.answer.setGeometry(self.fold.geometry().right() + theme.px(10), 0, wide, head)
+        inner = min(head, self.answer.sizeHint().height())
+        beside = self.fold.geometry().right() + theme.px(10)
+        self.answer.setGeometry(beside, (head - inner) // 2, wide, inner)
         height = head
         if not self.text.isHidden():
             self.text.setGeometry(inset, head, width - inset, max(1, self.text.height()))

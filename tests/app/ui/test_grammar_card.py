@@ -51,6 +51,17 @@ def test_an_unfinished_text_says_why_and_the_last_good_one_holds(window, clients
     assert stored.params["constraint"]["text"] == 'root ::= "yes" | "no"'
 
 
+def test_another_kind_shows_at_once_what_to_type(window, qtbot, monkeypatch):
+    gate = threading.Event()
+    monkeypatch.setattr(engine, "check_constraint", lambda *_: gate.wait(5) and "", raising=False)
+    card = window.sampling.panel.grammar
+    choose(card, "gbnf")
+    assert "root" in card.verdict.text()
+    qtbot.waitUntil(lambda: card.verdict.text() == "Checking…")
+    gate.set()
+    qtbot.waitUntil(lambda: "root" in card.verdict.text())
+
+
 def test_the_check_runs_beside_the_window(window, qtbot, monkeypatch):
     threads = []
 

@@ -121,6 +121,7 @@ def test_answer_now_ends_the_thought_and_is_noted(tmp_path, qtbot):
         view = last_view(window)
         answer = view.thought.answer
         assert answer.isVisibleTo(view) and answer.text() == "Answer now"
+        assert view.thought.x() == view.text_left()
         assert answer.geometry().left() >= view.thought.fold.geometry().right()
         answer.click()
         assert not answer.isEnabled()
