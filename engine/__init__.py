@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from engine.client.fake import FakeClient as FakeClient
     from engine.client.handle import CompletionHandle as CompletionHandle
     from engine.client.machine import cpu_level as cpu_level
-    from engine.client.rerank import Ranked as Ranked
     from engine.errors import ContextFullError as ContextFullError
     from engine.errors import EngineError as EngineError
     from engine.errors import GrammarError as GrammarError
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from engine.server.metrics import Metrics as Metrics
     from engine.server.metrics import SlotStatus as SlotStatus
     from engine.server.places import KnownPrefix as KnownPrefix
+    from engine.server.rerank import Ranked as Ranked
     from engine.server.slot_files import SlotFile as SlotFile
 
 _HOME = {
@@ -71,7 +71,7 @@ _HOME = {
     "ModelFileError": "engine.errors",
     "ModelInfo": "engine.runtime",
     "PromptProgress": "engine.server.events",
-    "Ranked": "engine.client.rerank",
+    "Ranked": "engine.server.rerank",
     "RequestError": "engine.errors",
     "SAMPLING_SETTINGS": "engine.sampling",
     "SamplerChain": "engine.sampling",

@@ -10,20 +10,19 @@ from typing import Any
 
 from engine.client.handle import CompletionHandle
 from engine.client.loading import N_FORKS, check_model, load_model
-from engine.client.rerank import Ranked, judging, ranked
 from engine.errors import InternalError
 from engine.params import CompletionRequest, ContextParams
 from engine.server.decision import Decision
 from engine.server.embedding import Texts
-from engine.server.events import Event, Failed, Finished
 from engine.server.infill import Infill
 from engine.server.loaded import Loaded
 from engine.server.loop import EngineLoop, Keeping, Progress
 from engine.server.mailbox import Mailbox
 from engine.server.metrics import Metrics, SlotStatus
 from engine.server.places import KnownPrefix
+from engine.server.rerank import Pairs, Ranked, ranked
 from engine.server.slot_files import SlotFile
-from engine.server.task import CLOSED, Task, TaskKind
+from engine.server.task import CLOSED, Task, TaskKind, decision_task
 
 MIB = 1 << 20
 CACHE_RAM = 8192  # MiB, where a quarter of the machine's memory is not less
@@ -177,24 +176,9 @@ class EngineClient:
         likeliest, `score` the mean of numbers. The prompt is what CompletionRequest takes. Raises
         RequestError for fewer than two options, else what its prompt and machine are guilty of.
         """
-        return self._decide(prompt, options, id_slot).result()
-
-    def _decide(self, prompt: Any, options: Iterable[Any], id_slot: int = -1) -> "Future[Decision]":
-        reply: Future[Decision] = Future()
-
-        def on_event(event: Event) -> None:
-            if isinstance(event, Failed):
-                reply.set_exception(event.error)
-            elif isinstance(event, Finished) and event.stop_type == "cancelled":
-                reply.set_exception(InternalError(CLOSED))
-
-        request = CompletionRequest(prompt, id_slot=id_slot, return_progress=False)
-        kind, mailbox = TaskKind.DECISION, Mailbox(1, on_event)
-        subject = tuple(options)
-        self._loop.post(
-            Task(kind, next(self._ids), id_slot, request, mailbox, reply=reply, subject=subject)
-        )
-        return reply
+        task = decision_task(next(self._ids), prompt, tuple(options), id_slot)
+        self._loop.post(task)
+        return task.reply.result()
 
     def embed(
         self, texts: Iterable[str | Sequence[int]], *, pooling: str = "", normalize: int = 2
@@ -212,11 +196,12 @@ class EngineClient:
     ) -> list[Ranked]:
         """Return the documents that answer a query, the best first; waits for it.
 
-        The model is asked of each document whether it answers the query; the score is how likely
-        its yes is, 0 to 1. Raises as `decide`.
+        A model made for ranking scores them with its head. Any other is asked of each document
+        whether it answers the query; the score is how likely its yes is, 0 to 1. Raises as
+        `decide`.
         """
-        replies = [self._decide(*judging(query, document)) for document in documents]
-        return ranked([reply.result() for reply in replies])[:top_n]
+        scores = self._ask(TaskKind.RERANK, Pairs(query, tuple(documents)))
+        return ranked(scores)[:top_n]
 
     def tokenize(self, text: str) -> list[int]:
         """Return the token ids of a plain text, without a beginning token; waits for the load."""

@@ -16,7 +16,6 @@ from typing import Any
 from engine.client.fake_memory import PIECE, FakeMemory, Known, read_known, told, write_known
 from engine.client.fake_probs import fake_probs, fake_seed
 from engine.client.handle import CompletionHandle
-from engine.client.rerank import Ranked
 from engine.errors import EngineError, InternalError, RequestError
 from engine.params import CompletionRequest
 from engine.server.decision import Decision
@@ -24,6 +23,7 @@ from engine.server.events import Event, Failed, Finished, PromptProgress, TextDe
 from engine.server.mailbox import Mailbox
 from engine.server.metrics import Metrics, SlotStatus
 from engine.server.places import KnownPrefix
+from engine.server.rerank import Ranked
 from engine.server.slot_files import SlotFile
 
 REPLY = "This is a **scripted** answer.\n\nIt streams like a real one, word by word."

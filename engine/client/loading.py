@@ -4,6 +4,7 @@ The rooms it joins are imported when a model is opened: they bring NumPy and the
 which a window that only shows conversations does not need.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -16,6 +17,8 @@ from engine.server.sampler import Sampler
 CALLERS_UNITS = ("text", "sampling", "sampling.more")  # kernels that no model brings with it
 N_FORKS = 8  # sequences beside those of the slots, for work in passing
 TEMPLATE_KEYS = ("tokenizer.chat_template", "tokenizer.chat_template.tool_use")
+RANK_TEMPLATE = "tokenizer.chat_template.rerank"
+_PLACES = re.compile(r"\{(query|document)\}")
 POOLINGS = {0: "none", 1: "mean", 2: "cls", 3: "last"}  # as files number them
 
 
@@ -55,6 +58,9 @@ def load_model(
         report("context", 1.0)
         templates = {key: model.metadata[key] for key in TEMPLATE_KEYS if key in model.metadata}
         pooling = POOLINGS.get(model.metadata.get(f"{model.info.arch}.pooling_type"), "mean")
+        rank_prompt = None
+        if model.rank_head is not None:
+            rank_prompt = _rank_encoder(vocab, model.metadata.get(RANK_TEMPLATE))
         make_sampler = _sampler_maker(vocab, templates)
     except BaseException:
         model.close()
@@ -74,6 +80,7 @@ def load_model(
         forks=range(params.n_seq_max - N_FORKS, params.n_seq_max),
         n_infill=context.n_batch,
         pooling=pooling,
+        rank_prompt=rank_prompt,
         shifts_context=context_shift,
         adopted=context.adopted,
         close=model.close,
@@ -124,5 +131,31 @@ def _prompt_encoder(vocab: Any, templates: dict[str, Any]) -> Callable[[Prompt],
             return list(prompt)  # type: ignore[arg-type]
         is_begun = prompt[-1].get("role") == "assistant"  # type: ignore[union-attr]
         return template().prompt_tokens(prompt, continue_last=is_begun)
+
+    return encode
+
+
+def _rank_encoder(vocab: Any, template: Any) -> Callable[[str, str], list[int]]:
+    """Return the function from a query and a document to token ids for a ranking head."""
+    ids, switches = vocab.ids, vocab.switches
+    end = ids.eos if ids.eos >= 0 else ids.sep
+    before = [vocab.bos] if switches.add_bos else []
+    ending = [end] if switches.add_eos else []
+    between = [*ending, *([ids.sep] if switches.add_sep else [])]
+
+    def plain(text: str) -> list[int]:
+        return vocab.tokenize(text, parse_special=False, add_special=False)
+
+    def encode(query: str, document: str) -> list[int]:
+        if isinstance(template, str) and template:
+            whole = []
+            for i, part in enumerate(_PLACES.split(template)):
+                if i % 2:
+                    whole += plain(query if part == "query" else document)
+                else:
+                    whole += vocab.tokenize(part, parse_special=True, add_special=i == 0)
+            return whole
+        whole = [*before, *plain(query), *between, *plain(document), *ending]
+        return [token for token in whole if token >= 0]
 
     return encode

@@ -9,11 +9,12 @@ from engine.models.catalog import ARCHITECTURES, find_architecture
 from engine.models.decoder import build_embedding_graph, build_graph
 from engine.models.layers import Layer, describe_layers, kv_layers
 from engine.models.spec import ArchSpec
-from engine.models.weights import check_weights, expected_weights
+from engine.models.weights import Expected, check_weights, expected_weights
 
 __all__ = [
     "ARCHITECTURES",
     "ArchSpec",
+    "Expected",
     "Layer",
     "build_embedding_graph",
     "build_graph",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.errors import RequestError
+from engine.errors import InternalError, RequestError
 from engine.memory import Memory, Segment
 
 MAX_POSITION = (1 << 31) - 2
@@ -83,6 +83,17 @@ def make_passing_batch(tokens: Any, memory: Memory, n_vocab: int) -> Batch:
     ids = _token_ids(tokens, n_vocab)
     rows = np.arange(len(ids), dtype=np.int32)
     return Batch(ids, rows, (Segment(memory.spare, 0, len(ids)),), rows, None)
+
+
+def passing_piece(tokens: Ints, start: int, rows: Ints, memory: Memory) -> Batch:
+    """Return a batch of checked tokens that goes on in the spare sequence at position `start`.
+
+    Raises InternalError if something else has been read there since.
+    """
+    if memory.lists[memory.spare][0].n_cells != start:
+        raise InternalError("Two texts were to be read in passing at the same time.")
+    positions = np.arange(start, start + len(tokens), dtype=np.int32)
+    return Batch(tokens, positions, (Segment(memory.spare, 0, len(tokens)),), rows, None)
 
 
 def _token_ids(tokens: Any, n_vocab: int) -> Ints:

@@ -30,9 +30,10 @@ from engine.memory import (
 from engine.models import kv_layers
 from engine.native.buffers import address
 from engine.params import ContextParams
-from engine.runtime.batch import Batch, make_batch, make_passing_batch
+from engine.runtime.batch import Batch, make_batch, make_passing_batch, passing_piece
+from engine.runtime.embedding import Embedding
 from engine.runtime.fingerprint import rotation_hash
-from engine.runtime.pooling import find_pooling, pool_rows
+from engine.runtime.pooling import RANK, Pooled, find_pooling
 
 if TYPE_CHECKING:
     from engine.runtime.model import Model
@@ -131,18 +132,37 @@ class Context:
         """Return the last hidden state of each token, [n, n_embd], or pooled to [1, n_embd].
 
         `pooling` is "none", "mean", "cls" (the first), "last", or None for the model's own: most
-        generators say nothing, which is "none". No sequence changes.
+        generators say nothing, which is "none". One made for ranking has "rank": scores of its
+        labels, [1, n_labels]. No sequence changes. Raises as `decode`.
         """
-        kind = find_pooling(pooling, self.model.hparams.pooling)
+        run = self.embedding(tokens, pooling)
+        try:
+            while not run.step(self.n_batch):
+                pass
+        finally:
+            self.memory.forget_spare()
+        return run.result()
+
+    def embedding(self, tokens: Any, pooling: str | None = None) -> Embedding:
+        """Begin to embed a text, to be read piece by piece, while other work goes on.
+
+        It lies in the spare sequence until the next one begins, or `memory.forget_spare`. Raises
+        RequestError for a text that cannot be, ContextFullError for one longer than the context.
+        """
+        head = self.model.rank_head
+        kind = find_pooling(pooling, self.model.hparams.pooling, has_head=head is not None)
+        self.memory.forget_spare()
         batch = make_passing_batch(tokens, self.memory, self.n_vocab)
+        self.memory.check_length(batch.segments)
         if self._embedding_tapes is None:
             graph = self.model.graph_for(self._layers, is_embedding=True)
             self._embedding_tapes = Tapes(graph, self._workspace, self._kernels)
-        try:
-            rows = self._run(batch, self._embedding_tapes, self.model.hparams.n_embd)
-        finally:
-            self.memory.forget_spare()
-        return pool_rows(rows, kind)
+        tapes, width = self._embedding_tapes, self.model.hparams.n_embd
+
+        def read(piece: NDArray[np.int32], start: int, rows: NDArray[np.int32]) -> Any:
+            return self._run(passing_piece(piece, start, rows, self.memory), tapes, width)
+
+        return Embedding(batch.tokens, Pooled(kind, head if kind == RANK else None), read)
 
     def _run(self, batch: Batch, tapes: Tapes, width: int) -> NDArray[np.float32]:
         """Remember the rows of a batch and compute the wanted ones: [n_outputs, width]."""

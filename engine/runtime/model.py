@@ -18,6 +18,7 @@ from engine.params import ContextParams
 from engine.runtime.context import Context
 from engine.runtime.fingerprint import model_hash
 from engine.runtime.model_info import Description, ModelInfo, describe
+from engine.runtime.rank_head import RankHead, read_head
 from engine.runtime.read_ahead import read_ahead
 from engine.text import Vocab
 
@@ -84,6 +85,11 @@ class Model:
     def fingerprint(self) -> str:
         """What tells this model from any other: of its index and a few bytes of every tensor."""
         return model_hash(self._file)
+
+    @cached_property
+    def rank_head(self) -> RankHead | None:
+        """What makes scores of a text's last row, in a model made for ranking."""
+        return read_head(self.hparams, self._file.tensors)
 
     @property
     def metadata(self) -> Any:

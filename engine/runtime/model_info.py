@@ -19,6 +19,7 @@ from engine.models import (
 )
 from engine.native.units import MATMUL_TYPES
 from engine.runtime.model_sampling import model_sampling
+from engine.runtime.rank_head import expected_head
 
 MATRIX_TYPES = tuple(name.upper() for name in MATMUL_TYPES)
 # What a file says its quantization is, by the number under “general.file_type”.
@@ -87,6 +88,7 @@ def describe(file: GGUF) -> Description:
     hparams = read_hparams(file.metadata, embedding.shape[1])
     layers = describe_layers(spec, hparams)
     expected = expected_weights(spec, hparams, layers, file.tensors)
+    expected += expected_head(hparams, file.tensors)
     check_weights(expected, file.tensors, MATRIX_TYPES)
     _check_vocabulary(file, hparams.n_vocab)
     return Description(spec, hparams, layers, _info(file, hparams))

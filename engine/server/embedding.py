@@ -1,6 +1,6 @@
 """Embeddings of texts: one vector each, of the length that was asked for."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ class Texts:
     pooling: str = ""
     normalize: int = 2
     tokens: Sequence[Sequence[int]] = ()
+    finish: Callable[[list[Any]], Any] = list  # makes the answer of the vectors
 
     def __post_init__(self) -> None:
         if self.normalize < NONE:
@@ -33,12 +34,11 @@ class Texts:
         """Return the same with token ids, and with the model's pooling where none was chosen."""
         return replace(self, tokens=tokens, pooling=self.pooling or pooling)
 
-    def embed(self, i: int, context: Any) -> NDArray[np.float32]:
+    def vector(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the vector of one text, f32 [n_embd]; with pooling "none" its rows [n, n_embd].
 
         Rows without pooling are not normalized.
         """
-        rows = context.embed(list(self.tokens[i]), self.pooling)
         return rows if self.pooling == "none" else normalized(rows[0], self.normalize)
 
 

@@ -27,8 +27,11 @@ class Context(Protocol):
     def abort(self) -> None:
         """Make the decode in progress, or else the next, raise RequestError. Any thread."""
 
-    def embed(self, tokens: Any, pooling: str | None = None) -> Any:
-        """Return the hidden states [n, n_embd] of a text, pooled to [1, n_embd]."""
+    def embedding(self, tokens: Any, pooling: str | None = None) -> Any:
+        """Begin to embed a text: `step(n)` reads n tokens, True when it is the last, `result()`.
+
+        One at a time; `memory.forget_spare()` gives its pages back.
+        """
 
     def snapshot_sequence(self, seq_id: int) -> Any:
         """Hold what a sequence remembers; see `engine.memory` for snapshots."""
@@ -118,6 +121,7 @@ class Loaded:
     forks: Sequence[int]
     n_infill: int = 2048  # tokens around a gap that is to be filled
     pooling: str = "mean"
+    rank_prompt: Callable[[str, str], list[int]] | None = None  # of a model made for ranking
     stop_words: Sequence[str] = ()
     shifts_context: bool = False  # a full context drops its middle instead of ending the answer
     adopted: Callable[[], AbstractContextManager[None]] = nullcontext

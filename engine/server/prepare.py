@@ -2,13 +2,16 @@
 
 import secrets
 from collections.abc import Sequence
+from typing import Any
 
 from engine.errors import ContextFullError, RequestError
 from engine.params import RANDOM_SEED, CompletionRequest, Prompt
 from engine.server.decision import Options
+from engine.server.embedding import Texts
 from engine.server.infill import infill_prompt
 from engine.server.loaded import Loaded
-from engine.server.task import Task, TaskKind
+from engine.server.rerank import ANSWERS, Pairs, judging
+from engine.server.task import Task, TaskKind, decision_task
 
 
 def prepare(task: Task, loaded: Loaded, n_slots: int) -> None:
@@ -20,6 +23,8 @@ def prepare(task: Task, loaded: Loaded, n_slots: int) -> None:
     if task.kind is TaskKind.EMBEDDING:
         tokens = [_text_tokens(text, loaded) for text in task.subject.texts]
         task.subject = task.subject.with_tokens(tokens, loaded.pooling)
+    elif task.kind is TaskKind.RERANK:
+        task.subject = _prepare_ranking(task, loaded, n_slots)
     elif task.kind in (TaskKind.KEEP, TaskKind.EXPORT):
         task.tokens = loaded.encode(task.request.prompt)
     elif task.kind.takes_slot:
@@ -44,6 +49,26 @@ def _prepare_prompt(task: Task, loaded: Loaded, n_slots: int) -> None:
         return
     task.requests = _seeded(request)
     task.samplers = [loaded.make_sampler(each, task.tokens) for each in task.requests]
+
+
+def _prepare_ranking(task: Task, loaded: Loaded, n_slots: int) -> Any:
+    """Return the texts for the model's head, or else a decision about each document."""
+    pairs: Pairs = task.subject
+    if loaded.rank_prompt is not None:
+        tokens = [loaded.rank_prompt(pairs.query, each) for each in pairs.documents]
+        for each in tokens:
+            check_prompt(each, loaded)
+
+        def scores(vectors: list[Any]) -> list[float]:
+            return [float(labels[0]) for labels in vectors]
+
+        return Texts(pairs.documents, "rank", -1, tokens, scores)
+    decisions = []
+    for document in pairs.documents:
+        decision = decision_task(task.id, judging(pairs.query, document), ANSWERS)
+        prepare(decision, loaded, n_slots)
+        decisions.append(decision)
+    return decisions
 
 
 def _seeded(request: CompletionRequest) -> list[CompletionRequest]:

@@ -8,7 +8,7 @@ never does.
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from engine.errors import ContextFullError, EngineError, StateFileError
@@ -38,6 +38,7 @@ class PromptCache:
         self._context = context
         self._memory = context.memory
         self._limit_bytes = limit_bytes
+        self.last_resort: Callable[[], bool] = lambda: False  # frees pages of what is no answer
         self._pinned: Place | None = None  # where a slot is just starting from
 
     # ------------------------------------------------------------- starting a prompt
@@ -225,7 +226,7 @@ class PromptCache:
         slots = (slot for slot in self.known.slots if slot.is_idle and slot.tokens)
         idle = [slot for slot in slots if slot is not self._pinned and slot not in pinned]
         if not idle:
-            return False
+            return self.last_resort()
         self.forget(min(idle, key=lambda slot: slot.last_used_at))
         return True
 

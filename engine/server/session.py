@@ -2,14 +2,15 @@
 
 import logging
 import time
-from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from engine.errors import ContextFullError, EngineError, MachineError, RequestError
+from engine.errors import EngineError, RequestError
 from engine.server.admission import find_slot
+from engine.server.embedder import Embedder
+from engine.server.embedding import Texts
 from engine.server.events import Finished
 from engine.server.file_thread import LEAVE_S, FileThread
 from engine.server.keeper import Keeper
@@ -18,7 +19,8 @@ from engine.server.loaded import Loaded
 from engine.server.metrics import Counters
 from engine.server.prompt_cache import PromptCache, saved_row
 from engine.server.queue import TaskQueue
-from engine.server.scheduler import Scheduler
+from engine.server.rerank import Judgement
+from engine.server.scheduler import MIXED_TOKENS, Scheduler
 from engine.server.settle import as_engine_error
 from engine.server.slot import Slot
 from engine.server.slot_files import SlotFile
@@ -54,7 +56,8 @@ class Session:
         self.scheduler = Scheduler(
             loaded, slots, self.cache, counters, lambda slot: queue.put_forward(slot.id)
         )
-        self._embeddings: deque[tuple[Task, list[Any]]] = deque()
+        self._embedder = Embedder(loaded.context, self.cache.make_room)
+        self.cache.last_resort = self._embedder.give_way
 
     # ------------------------------------------------------------- the loop
 
@@ -62,7 +65,7 @@ class Session:
         """Work until the queue is closed, or nothing was asked for so long (below 0: never)."""
         is_moving, was_busy, idle_since = True, False, time.monotonic()
         while not self._queue.is_closed:
-            is_busy = self.scheduler.is_busy or bool(self._embeddings)
+            is_busy = self.scheduler.is_busy or self._embedder.is_busy
             if was_busy and not is_busy:
                 self._check_integrity()
             if was_busy or is_busy:
@@ -82,12 +85,13 @@ class Session:
 
     def _move(self) -> bool:
         """Do one step of what runs; return whether the next one can follow at once."""
-        if self._embeddings:
-            self._embed_next()
+        is_alone = not self.scheduler.is_busy
+        n_most = self._loaded.n_batch if is_alone else min(self._loaded.n_batch, MIXED_TOKENS)
+        has_read = self._embedder.step(n_most, is_alone=is_alone)
         if not self.scheduler.is_busy or self._queue.is_closed:
-            return bool(self._embeddings)
+            return has_read or self._embedder.is_busy
         try:
-            return self.scheduler.step() or bool(self._embeddings)
+            return self.scheduler.step() or has_read
         except Exception as error:
             log.exception("a step failed")
             self.scheduler.fail_all(as_engine_error(error))
@@ -112,7 +116,9 @@ class Session:
             elif task.kind.takes_slot:
                 self._launch(task)
             elif task.kind is TaskKind.EMBEDDING:
-                self._embeddings.append((task, []))
+                self._embedder.add(task)
+            elif task.kind is TaskKind.RERANK:
+                self._rank(task)
             elif task.kind in _OF_FILES:
                 _pass_on(self._begin_keeping(task), task.reply)
             else:
@@ -136,6 +142,12 @@ class Session:
             return
         idle.sort(key=lambda slot: (bool(slot.tokens), slot.last_used_at))
         self.scheduler.launch(task, [first, *idle[: task.request.n - 1]])
+
+    def _rank(self, task: Task) -> None:
+        if isinstance(task.subject, Texts):
+            self._embedder.add(task)
+        else:
+            Judgement(task, task.subject, self._take).start(len(self._slots))
 
     def _begin_keeping(self, task: Task) -> "Future[SlotFile]":
         if task.kind is TaskKind.IMPORT:
@@ -182,25 +194,6 @@ class Session:
         elapsed_ms = (slot.last_used_at - started_at) * 1000
         return SlotFile(slot.id, task.path, len(slot.tokens), elapsed_ms)
 
-    def _embed_next(self) -> None:
-        """Embed one text; the answers that run are not kept waiting for more than one."""
-        task, vectors = self._embeddings[0]
-        texts = task.subject
-        try:
-            if len(vectors) < len(texts.tokens):
-                vectors.append(texts.embed(len(vectors), self._context))
-            if len(vectors) < len(texts.tokens):
-                return
-            task.reply.set_result(vectors)
-        except (ContextFullError, MachineError) as error:
-            if self.cache.make_room():
-                return
-            task.refuse(error)
-        except Exception as error:
-            log.exception("task %d failed", task.id)
-            task.refuse(as_engine_error(error))
-        self._embeddings.popleft()
-
     # ------------------------------------------------------------- the end
 
     def leave_memory(self, folder: Path | None) -> bool:
@@ -216,9 +209,7 @@ class Session:
     def end(self) -> None:
         """End every answer as cancelled; nothing is in memory any more."""
         self.scheduler.end_all()
-        for task, _ in self._embeddings:
-            task.cancel()
-        self._embeddings.clear()
+        self._embedder.end()
         self.cache.close()
         self._known.detach()
         for slot in self._slots:

@@ -66,9 +66,7 @@ def move_pieces(slot: Slot, n_past: int, memory: Any, make_room: MakeRoom) -> in
     return len(kept)
 
 
-def _close_gap(
-    seq_id: int, bounds: tuple[int, int, int], memory: Any, make_room: MakeRoom
-) -> bool:
+def _close_gap(seq_id: int, bounds: tuple[int, int, int], memory: Any, make_room: MakeRoom) -> bool:
     """Forget the positions [start, end) and move [end, last) down; False if that cannot be.
 
     Pages shared with others are copied for it, so idle memory may have to go, and there may not be

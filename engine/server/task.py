@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.errors import EngineError, InternalError
 from engine.params import CompletionRequest
-from engine.server.events import Failed, Finished
+from engine.server.events import Event, Failed, Finished
 from engine.server.mailbox import Mailbox
 from engine.server.sampler import Sampler
 
@@ -23,6 +23,7 @@ class TaskKind(enum.Enum):
     INFILL = "infill"
     DECISION = "decision"
     EMBEDDING = "embedding"
+    RERANK = "rerank"
     KEEP = "keep"
     EXPORT = "export"
     IMPORT = "import"
@@ -77,3 +78,18 @@ class Task:
             return
         for index in range(self.request.n):
             self.mailbox.deliver(Finished("", "cancelled", index=index))
+
+
+def decision_task(id_task: int, prompt: Any, options: Sequence[Any], id_slot: int = -1) -> Task:
+    """Return a task that weighs options behind a prompt; its `reply` becomes a Decision."""
+    reply: Future[Any] = Future()
+
+    def on_event(event: Event) -> None:
+        if isinstance(event, Failed):
+            reply.set_exception(event.error)
+        elif isinstance(event, Finished) and event.stop_type == "cancelled":
+            reply.set_exception(InternalError(CLOSED))
+
+    request = CompletionRequest(prompt, id_slot=id_slot, return_progress=False)
+    kind, mailbox = TaskKind.DECISION, Mailbox(1, on_event)
+    return Task(kind, id_task, id_slot, request, mailbox, reply=reply, subject=tuple(options))

@@ -95,6 +95,9 @@ class ListMemory:
         """Bytes as cells that only snapshots hold."""
         return {"bytes_kept": self.n_used() - self.n_used(counts_held=False)}
 
+    def forget_spare(self):
+        """No text that is embedded takes cells here."""
+
     def begin_anew(self):
         self.sequences.clear()
         self.snapshots.clear()
@@ -148,6 +151,25 @@ class Saved:
         self.extras = {name: np.array(a, np.float32) for name, a in extras.items()}
 
 
+class ScriptedEmbedding:
+    """A text on its way to a vector: each token with its place, or their mean."""
+
+    def __init__(self, context, tokens, pooling):
+        self.context, self.tokens, self.pooling, self.n_read = context, tokens, pooling, 0
+
+    def step(self, n_most):
+        piece = self.tokens[self.n_read : self.n_read + n_most]
+        self.context.embed_piece(piece, self.n_read)
+        self.n_read += len(piece)
+        return self.n_read == len(self.tokens)
+
+    def result(self):
+        rows = np.array([[token, i, 1] for i, token in enumerate(self.tokens)], np.float32)
+        if self.pooling == "rank":
+            return np.array([[len(self.tokens), -1]], np.float32)
+        return rows if self.pooling == "none" else rows.mean(axis=0, keepdims=True)
+
+
 class ScriptedContext:
     """`logits_of(tokens)` says what follows a sequence; failures and gates are set by the test."""
 
@@ -185,9 +207,11 @@ class ScriptedContext:
         self.decodes.append((list(tokens), list(positions), list(seq_ids), list(want)))
         return np.array([rows[row] for row in want], np.float32).reshape(-1, N_VOCAB)
 
-    def embed(self, tokens, pooling=None):
-        rows = np.array([[token, i, 1] for i, token in enumerate(tokens)], np.float32)
-        return rows if pooling == "none" else rows.mean(axis=0, keepdims=True)
+    def embedding(self, tokens, pooling=None):
+        return ScriptedEmbedding(self, tokens, pooling)
+
+    def embed_piece(self, tokens, start):
+        """Read a piece of a text that is embedded."""
 
     def snapshot_sequence(self, seq_id):
         return ListSnapshot(self.memory, self.memory.tokens(seq_id))

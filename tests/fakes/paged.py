@@ -12,6 +12,7 @@ from engine.errors import InternalError
 from engine.memory import (
     KVLayer,
     Memory,
+    Segment,
     copy_sequence,
     peek_sequence,
     read_sequence,
@@ -53,6 +54,15 @@ class PagedContext(ScriptedContext):
             rows[i] = self.logits_of(self._seen(seq_id, int(batch.positions[row])))
         self.decodes.append((list(tokens), list(positions), list(seq_ids), list(want)))
         return rows if batch.order is None else rows[batch.order]
+
+    def embed_piece(self, tokens, start):
+        memory = self.memory
+        if start == 0:
+            memory.forget_spare()
+        assert memory.lists[memory.spare][0].n_cells == start, "two texts at once"
+        positions = np.arange(start, start + len(tokens), dtype=np.int32)
+        segment = Segment(memory.spare, 0, len(tokens))
+        memory.place([segment], positions, np.array(tokens, np.int32))
 
     def _settle(self):
         for pool, _, _ in list(self.memory.shifted_pages()):

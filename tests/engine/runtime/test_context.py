@@ -210,7 +210,7 @@ def test_a_model_may_bring_its_own_pooling(tmp_path):
         model.context(n_ctx=256) as context,
     ):
         own, rows = context.embed(TOKENS[:30]), context.embed(TOKENS[:30], pooling="none")
-        assert own.shape == (1, 256) and np.array_equal(own[0], rows[-1])
+        assert own.shape == (1, 256) and normalised_square(own[0], rows[-1]) <= 1e-6
     recipe["kv"]["llama.pooling_type"] = ["UINT32", 9]
     with pytest.raises(ModelFileError, match="pooling_type"):
         Model.load(write_model(recipe, tmp_path / "wrong.gguf"))

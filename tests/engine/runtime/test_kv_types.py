@@ -91,7 +91,7 @@ def test_every_type_is_shared_moved_and_restored(models, name, kind, tmp_path):
         found = [context.decode(tokens[130:150], seq_ids=i, want="all") for i in range(4)]
         assert all(np.array_equal(one, found[0]) for one in found[1:])
     with models(name).context(**sizes, type_k="f32", type_v="f16") as other:
-        other_type = f"its memory type is “{kind}/{kind}”"
+        other_type = f"its type of K and V is “{kind}/{kind}”"
         with pytest.raises(StateFileError, match=other_type):
             other.restore_sequence(0, tmp_path / "state")
 

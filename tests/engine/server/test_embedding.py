@@ -9,14 +9,22 @@ import pytest
 import engine
 from engine.client.client import EngineClient
 from engine.errors import ContextFullError
+from engine.memory import Segment
 from engine.server.embedding import normalized
 from tests.fakes.gate import Gate
-from tests.fakes.model import BOS, answering, loaded
+from tests.fakes.model import BOS, EOS, answering, chaotic, loaded
+from tests.fakes.paged import PagedContext
 
 
 def client_of(n_slots=1, **options):
     model = loaded(answering(b"x" * 20), **options)
     return EngineClient.over(lambda progress: model, n_slots), model.context
+
+
+def restless(tokens):
+    row = chaotic()(tokens)
+    row[EOS] = -100
+    return row
 
 
 def test_each_text_has_its_vector_in_order():
@@ -68,13 +76,7 @@ def test_answers_go_on_between_the_texts():
     client, context = client_of()
     gate = Gate(context)
     order = []
-    embed = context.embed
-
-    def noted(tokens, pooling=None):
-        order.append("embed")
-        return embed(tokens, pooling)
-
-    context.embed = noted
+    context.embed_piece = lambda tokens, start: order.append("embed")
     with client:
         running = client.submit(
             engine.CompletionRequest(
@@ -96,18 +98,95 @@ def test_answers_go_on_between_the_texts():
     assert order[first : last + 1].count("token") >= 2
 
 
+def test_one_long_text_is_read_in_pieces_between_the_tokens_of_an_answer():
+    client, context = client_of(n_batch=512)
+    gate, order = Gate(context), []
+    context.embed_piece = lambda tokens, start: order.append(len(tokens))
+    with client:
+        running = client.submit(
+            engine.CompletionRequest(
+                "a>",
+                temperature=0,
+                on_event=lambda e: order.append("token") if isinstance(e, engine.TextDelta) else 0,
+            )
+        )
+        gate.step(2)
+        asking = threading.Thread(target=lambda: client.embed([[7] * 1000]))
+        asking.start()
+        while not client._loop.queue.has_posted:
+            time.sleep(0.001)
+        gate.open()
+        asking.join(10)
+        assert running.wait(10)
+        alone = len(order)
+        client.embed([[7] * 1000])
+    pieces = [each for each in order[:alone] if each != "token"]
+    assert pieces == [128] * 7 + [104]
+    first = order.index(128)
+    between = order[first : first + 15]
+    assert between == [128, "token"] * 7 + [104]
+    assert order[alone:] == [512, 488]
+
+
+def test_a_text_gives_way_to_an_answer_and_is_read_when_it_has_ended():
+    """Together they need more pages than there are; the answer must not notice."""
+    context = PagedContext(restless, 128, 2)
+    model = loaded(None, context=context, forks=(1,), n_ctx=128, n_batch=32)
+    memory = context.memory
+    held = leave_free(memory, 5)
+    gate, vectors, order = Gate(context), [], []
+    read = context.embed_piece
+
+    def noted(tokens, start):
+        read(tokens, start)
+        order.append(start)
+
+    context.embed_piece = noted
+    with EngineClient.over(lambda progress: model, 1) as client:
+        running = client.submit(
+            engine.CompletionRequest([BOS, *range(30)], temperature=0, n_predict=80)
+        )
+        gate.step(2)
+        text = [[7] * 120]
+        asking = threading.Thread(target=lambda: vectors.append(client.embed(text)))
+        asking.start()
+        while not client._loop.queue.has_posted:
+            time.sleep(0.001)
+        gate.open()
+        assert len(running.result().tokens) == 80
+        asking.join(10)
+        assert len(vectors) == 1
+        assert order.count(0) == 2, "it was begun once more"
+        assert order[-4:] == [0, 32, 64, 96]
+        client.erase_slot(0)
+        held += leave_free(memory, 3)  # now it cannot be read in an idle engine either
+        with pytest.raises(ContextFullError):
+            client.embed([[7] * 120])
+    for snapshot in held:
+        snapshot.release()
+
+
+def leave_free(memory, n_pages):
+    """Hold pages of something else until so few are free; return what holds them."""
+    held = []
+    while (n_taken := memory.pools[0].n_free - n_pages) > 0:
+        positions = np.arange(min(128, 32 * n_taken), dtype=np.int32)
+        memory.place([Segment(1, 0, len(positions))], positions, positions)
+        held.append(memory.snapshot(1))
+        memory.seq_rm(1)
+    return held
+
+
 def test_a_full_context_makes_room_for_it():
     client, context = client_of()
     n_calls = []
-    embed = context.embed
 
-    def full(tokens, pooling=None):
+    def full(tokens, start):
         n_calls.append(1)
         if len(n_calls) < 2:
             raise ContextFullError("full")
-        return embed(tokens, pooling)
 
-    context.embed = full
+    context.embed_piece = full
     with client:
         client.submit(engine.CompletionRequest("some text>", temperature=0)).result()
         assert len(client.embed(["one"])) == 1
@@ -119,7 +198,7 @@ def test_a_full_context_makes_room_for_it():
 
 def test_a_model_that_fails_fails_this_task_only():
     client, context = client_of()
-    context.embed = lambda tokens, pooling: 1 / 0
+    context.embed_piece = lambda tokens, start: 1 / 0
     with client:
         with pytest.raises(engine.InternalError, match="division"):
             client.embed(["one"])
