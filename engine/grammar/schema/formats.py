@@ -4,6 +4,21 @@ Decision: `format` is asserted, not only noted as draft 2020-12 allows, since wh
 “date” wants a date; a format that is not listed here is refused.
 """
 
+
+def _leap_seconds() -> str:
+    """Return the last second of a UTC day that has 61, as clocks with each offset show it.
+
+    Offsets are whole quarters of an hour, as all that are in use.
+    """
+    shown = {"(?:[Zz]|[+-]00:00)": "23:59"}
+    for quarters in range(1, 24 * 4):
+        offset = f"{quarters // 4:02}:{quarters % 4 * 15:02}"
+        east, west = 15 * quarters - 1, 24 * 60 - 1 - 15 * quarters
+        shown[rf"\+{offset}"] = f"{east // 60:02}:{east % 60:02}"
+        shown[f"-{offset}"] = f"{west // 60:02}:{west % 60:02}"
+    return "|".join(rf"{clock}:60(?:\.[0-9]+)?{offset}" for offset, clock in shown.items())
+
+
 _MONTH_DAY = (
     r"(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
     r"|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))"
@@ -12,7 +27,7 @@ _LEAP_YEAR = r"(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[135
 _DATE = rf"(?:[0-9]{{4}}-{_MONTH_DAY}|{_LEAP_YEAR}-02-29)"
 _OFFSET = r"(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
 _CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?"
-_TIME = rf"(?:{_CLOCK}{_OFFSET}|23:59:60(?:\.[0-9]+)?[Zz])"
+_TIME = rf"(?:{_CLOCK}{_OFFSET}|{_leap_seconds()})"
 _TIME_PART = r"T(?:[0-9]+H(?:[0-9]+M(?:[0-9]+S)?)?|[0-9]+M(?:[0-9]+S)?|[0-9]+S)"
 _DATE_PART = r"(?:[0-9]+Y(?:[0-9]+M(?:[0-9]+D)?)?|[0-9]+M(?:[0-9]+D)?|[0-9]+D)"
 _BYTE = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
@@ -29,6 +44,8 @@ _IPV6 = "|".join(
     ]
 )
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_QUOTED = r'"(?:[ !#-\[\]-~]|\\[ -~])*"'
+_MAIL_HOST = rf"\[(?:{_IPV4}|IPv6:(?:{_IPV6}))\]"
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _POINTER = r"(?:/(?:[^~/]|~[01])*)*"
 _HOST_LABEL = (  # 63 characters, and no hyphens third and fourth, which is a label in Punycode
@@ -56,7 +73,7 @@ FORMATS = {
     "hostname": rf"{_HOST_LABEL}(?:\.{_HOST_LABEL})*",
     "uri": _URI,
     "uri-reference": rf"(?:{_URI}|{_RELATIVE})",
-    "email": rf"{_ATOM}(?:\.{_ATOM})*@{_LABEL}(?:\.{_LABEL})*",
+    "email": rf"(?:{_ATOM}(?:\.{_ATOM})*|{_QUOTED})@(?:{_LABEL}(?:\.{_LABEL})*|{_MAIL_HOST})",
     "json-pointer": _POINTER,
     "relative-json-pointer": rf"(?:0|[1-9][0-9]*)(?:#|{_POINTER})",
 }

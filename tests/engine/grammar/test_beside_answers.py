@@ -43,7 +43,7 @@ def test_an_answer_takes_steps_while_the_first_grammar_is_prepared(building, con
             assert isinstance(event, engine.TextDelta | engine.PromptProgress), event
         request = engine.CompletionRequest("An answer: ", n_predict=4, seed=1, **constraint)
         held = client.submit(request)
-        for event in running:
+        for _ in running:
             steps.append(time.perf_counter())
             if len(building) == 2 and len(steps) > 5:
                 break
