@@ -136,19 +136,37 @@ class Scheduler:
             self._end_prompt(slot, slot.known_row())
 
     def _is_being_read(self, slot: Slot) -> bool:
-        """Return whether another slot is just reading what this one would read too."""
-        if not slot.request.cache_prompt or self._cache.known.has_window:
+        """Return whether another slot is just reading what this one would read too.
+
+        That one stops where they part, for a window would not reach back to there later.
+        """
+        slot.meeting = None
+        if not slot.request.cache_prompt:
             return False
         n_read = n_shared = 0
+        reader = slot
         for other in self.slots:
             if other.state is SlotState.PROCESSING_PROMPT:
                 n = common_prefix(other.prompt, slot.prompt)
                 if n > n_shared:
-                    n_read, n_shared = other.n_cached + other.n_read, n
+                    reader, n_read, n_shared = other, other.n_cached + other.n_read, n
+        if n_shared < len(reader.prompt):  # else its last logits are worth waiting for
+            n_shared = min(n_shared, len(slot.prompt) - 1)
         if n_shared <= n_read or n_shared < LEAST_LOSS:
             return False
         best = next(iter(self._cache.known.best_of(slot.prompt)), (slot, 0))
-        return n_shared - best[1] >= LEAST_LOSS
+        if n_shared - best[1] < LEAST_LOSS:
+            return False
+        slot.meeting = reader, n_shared
+        return True
+
+    def _n_until_meeting(self, slot: Slot, start: int) -> int:
+        """Return how many tokens a slot may read at once before one that waits for it goes on."""
+        if not self._cache.known.has_window:
+            return len(slot.prompt)
+        meetings = (other.meeting for other in self.slots if other.state is SlotState.STARTED)
+        ends = [end for reader, end in filter(None, meetings) if reader is slot and end > start]
+        return min(ends, default=len(slot.prompt)) - start
 
     def _gather(self) -> Batch:
         """Return one token of each generating slot, then prompt pieces within the budget."""
@@ -162,7 +180,8 @@ class Scheduler:
         for slot in self.slots:
             if slot.state is SlotState.PROCESSING_PROMPT and n_left > 0:
                 start = slot.n_cached + slot.n_read
-                piece = slot.prompt[start : start + n_left]
+                n_most = min(n_left, self._n_until_meeting(slot, start))
+                piece = slot.prompt[start : start + n_most]
                 n_left -= len(piece)
                 parts.append(Part(slot, piece, start, start + len(piece) == len(slot.prompt)))
         return Batch(parts)

@@ -59,6 +59,7 @@ class Slot:
         self.n_changes_heard = 0
         self.changes: list[Change] = []  # those that took hold
         self.n_planned = 0  # of the request's own changes that are done
+        self.meeting: tuple[Slot, int] | None = None  # who reads our prompt, up to how many tokens
         self.arriving: tuple[Any, Future[Any]] | None = None  # a place on disk, what is read of it
         self.is_truncated = False  # the context was full and its middle was dropped
         self.started_at = self.read_at = self.first_token_at = self.last_token_at = 0.0

@@ -201,6 +201,42 @@ def test_two_prompts_with_one_beginning_at_once_read_it_once():
     assert results[1].timings.n_cached == len(SYSTEM) + 1
 
 
+@pytest.mark.parametrize("window", [0, 32])
+@pytest.mark.parametrize(
+    ("tails", "n_read"),
+    [
+        # Each reads what is its own; the last token of a prompt when its logits are not known.
+        (([201, 202, 203] * 20, [204] * 7), [60, 7]),
+        (([], []), [0, 0]),
+        (([201] * 40, []), [40, 1]),
+        (([], [204] * 9), [0, 9]),
+        (([201] * 20, [201] * 20 + [7], [201, 9]), [20, 1, 1]),
+    ],
+)
+def test_windows_meet_where_prompts_part(window, tails, n_read):
+    context = PagedContext(restless, 1024, 4, window=window, snapshot_bytes=1 << 20)
+    gate = Gate(context)
+    client, _ = client_of(None, n_slots=3, context=context, forks=(3,), n_ctx=1024, n_batch=48)
+    start = [BOS, *range(150)]
+    with client:
+        handles = []
+        for tail in tails:
+            request = engine.CompletionRequest([*start, *tail], temperature=0, n_predict=3)
+            handles.append(client.submit(request))
+            gate.wait()
+        while client._loop._intake.n_waiting:
+            pass
+        gate.open()
+        lasts = [handle.result() for handle in handles]
+        for tail, last in zip(tails, lasts, strict=True):
+            said = [*start, *tail]
+            for token in last.tokens:
+                assert token == int(restless(said).argmax())
+                said.append(token)
+    assert sum(last.timings.n_read for last in lasts) == len(start) + sum(n_read)
+    assert [last.timings.n_read for last in lasts][1:] == n_read[1:]
+
+
 def test_who_waits_for_a_beginning_goes_on_when_its_reader_is_cancelled():
     client, context = client_of(answering(b"ok"), n_slots=2, n_batch=16)
     gate = Gate(context)
