@@ -44,7 +44,7 @@ class SamplingControl(QObject):
         self.panel = SamplingPanel(())
         inspector.set_page("sampling", tr("Sampling"), self.panel)
         self.tokens = TokensControl(services, inspector, panes, guard, window)
-        panes.opened.connect(lambda _: self.show_values())
+        panes.opened.connect(lambda _: self._on_opened())
         theme.changed.connect(self._on_theme_changed)
 
     def begin(self) -> None:
@@ -77,6 +77,10 @@ class SamplingControl(QObject):
         self.panel.show_values(params.get("sampling", {}), params.get("sources"))
         self.panel.limits.present(params)
         self.panel.grammar.present(params.get("constraint", {}), params.get("constraint_draft"))
+
+    def _on_opened(self) -> None:
+        self.panel.fold_unused()
+        self.show_values()
 
     def _on_changed(self, values: dict[str, Any]) -> None:
         self._panes.current.asked.change_sampling(values, self.panel.sources)

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 from app.strings import tr
 from app.ui.theme import theme
 from app.ui.widgets.controls import IconButton, button, label
-from app.ui.widgets.value_row import OFF, MarkedTitle, ValueRow
+from app.ui.widgets.value_row import NEUTRAL, OFF, MarkedTitle, ValueRow
 
 TITLES = {
     "penalties": "Penalties",
@@ -98,6 +98,7 @@ class SamplerCard(QFrame):
     def _row(self, parameter: Any, place: int) -> ValueRow:
         title = tr(PARAMETERS.get(parameter.key, self.title_text))
         row = ValueRow(parameter, title if place else self.title_text, self)
+        row.changed.connect(self._on_moved)
         row.changed.connect(self.changed)
         row.changed.connect(self._refresh)
         return row
@@ -191,18 +192,26 @@ class SamplerCard(QFrame):
 
     def switch_off(self) -> None:
         """Give every number the value that has no effect, and fold the card away."""
-        self._is_open = self._shows_more = False
         for row in self.rows:
-            if row.parameter.key in OFF and not row.is_off():
-                self.changed.emit(row.parameter.key, OFF[row.parameter.key])
+            neutral = NEUTRAL.get(row.parameter.key)
+            if neutral is not None and row.value != neutral and not row.is_off():
+                self.changed.emit(row.parameter.key, neutral)
+        self.fold()
+
+    def fold(self) -> None:
+        """Fold the card away if it has no effect."""
+        self._is_open = self._shows_more = False
         self._refresh()
+
+    def _on_moved(self) -> None:
+        self._is_open = True  # a slider does not vanish under the hand that moves it
 
     def _toggle_more(self) -> None:
         self._shows_more = not self._shows_more
         self._refresh()
 
     def _refresh(self) -> None:
-        self.off.setVisible(any(row.parameter.key in OFF for row in self.rows))
+        self.off.setVisible(any(row.parameter.key in NEUTRAL for row in self.rows))
         changed_extra = any(row.is_changed() for row in self.rows[1:])
         for holder in self._extra:
             holder.setVisible(self._shows_more or changed_extra)

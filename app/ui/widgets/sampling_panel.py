@@ -17,7 +17,7 @@ from app.ui.widgets.grammar_card import GrammarCard
 from app.ui.widgets.limits_card import LimitsCard
 from app.ui.widgets.preset_row import PresetRow
 from app.ui.widgets.sampler_card import SamplerCard
-from app.ui.widgets.value_row import OFF
+from app.ui.widgets.value_row import NEUTRAL
 
 
 class SamplingPanel(QWidget):
@@ -152,8 +152,13 @@ class SamplingPanel(QWidget):
 
     def neutralize(self) -> None:
         """Give every stage the values that have no effect; the order stays."""
-        neutral = {**OFF, "temperature": 1.0, "dynatemp_range": 0.0}
-        self._take({key: neutral[key] for key in self.defaults() if key in neutral})
+        self._take({key: NEUTRAL[key] for key in self.defaults() if key in NEUTRAL})
+        self.fold_unused()
+
+    def fold_unused(self) -> None:
+        """Fold away the cards that were opened and have no effect."""
+        for card in self.cards:
+            card.fold()
 
     def defaults(self) -> dict[str, Any]:
         """Return the default of every parameter on the cards."""

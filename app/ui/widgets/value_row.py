@@ -10,7 +10,7 @@ from app.strings import tr
 from app.ui.theme import theme
 from app.ui.widgets.controls import Slider
 
-# The value at which a parameter has no effect; a sampler is off when its first one is there.
+# The value at which a parameter has no effect; a stage is off when all of its own here are.
 OFF = {
     "repeat_penalty": 1.0,
     "presence_penalty": 0.0,
@@ -25,6 +25,8 @@ OFF = {
     "mirostat": 0,
     "adaptive_target": -1.0,
 }
+# The temperature has none, but nobody wants its slider to hide at 1.
+NEUTRAL = {**OFF, "temperature": 1.0, "dynatemp_range": 0.0}
 
 
 def shown(value: float, step: float) -> str:

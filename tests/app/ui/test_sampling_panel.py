@@ -7,6 +7,7 @@ from PySide6.QtTest import QTest
 import engine
 from app.ui.theme import theme
 from app.ui.widgets.sampling_panel import SamplingPanel
+from app.ui.widgets.value_row import NEUTRAL
 from engine.sampling.samplers import SAMPLING_SETTINGS
 from tests.make import window as make
 
@@ -154,3 +155,23 @@ def test_the_order_changes_the_next_token_of_a_running_answer(tmp_path, qtbot):
         (change,) = reply.changes
         assert change["values"]["samplers"] == ["penalties", "temperature", "top_k"]
         assert change["at"] == 2  # 4 steps read the prompt
+
+
+def test_a_card_stays_under_the_hand_that_moves_it_to_no_effect(panel):
+    top_p = card(panel, "top_p")
+    top_p.rows[0].slider.setValue(top_p.rows[0].slider.maximum())
+    assert panel.values["top_p"] == 1.0 and top_p.is_off() and not top_p.isHidden()
+    panel.fold_unused()
+    assert top_p.isHidden() and not panel.chips["top_p"].isHidden()
+
+
+def test_every_stage_can_be_switched_off_the_temperature_too(panel):
+    panel.show_values({"temperature": 1.4, "dynatemp_range": 0.5})
+    temperature = card(panel, "temperature")
+    assert not temperature.off.isHidden()
+    temperature.off.click()
+    params = engine.SamplingParams(**panel.values)
+    assert params.temperature == 1.0 and params.dynatemp_range == 0
+    assert not temperature.isHidden()  # the one that everybody looks for stays
+    for each in panel.cards:
+        assert any(row.parameter.key in NEUTRAL for row in each.rows), each.sampler.name
