@@ -99,6 +99,12 @@ ACTIONS: dict[str, Action] = {
     "pane.close": Action(
         "Close pane", "Close this pane; its chat stays and goes on", ("Ctrl+W",), "Panes"
     ),
+    "pane.send_all": Action(
+        "Send to all panes",
+        "Send this message in every pane, to compare the answers",
+        ("Ctrl+Shift+Return", "Ctrl+Shift+Enter"),
+        "Panes",
+    ),
     "pane.next": Action("Next pane", "Go to the next pane", ("Ctrl+Tab",), "Panes"),
     "pane.previous": Action("Previous pane", "Go to the pane before", ("Ctrl+Shift+Tab",), "Panes"),
     "model.choose": Action("Choose model", "Choose a model", ("Ctrl+Shift+M",), "Model"),

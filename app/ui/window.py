@@ -25,6 +25,7 @@ from app.strings import tr
 from app.ui.actions import ACTIONS
 from app.ui.chat_control import ChatControl
 from app.ui.columns import Columns, packed, unpacked
+from app.ui.compare import send_to_all
 from app.ui.guard import Guard
 from app.ui.highlight import warm_up
 from app.ui.icons import program_icon
@@ -41,7 +42,7 @@ from app.ui.widgets.toast import Toast
 
 _MENU = (
     ("model.open", "model.choose"),
-    ("pane.split", "pane.close"),
+    ("pane.split", "pane.close", "pane.send_all"),
     ("window.sidebar", "window.inspector", "window.appearance"),
     ("window.larger", "window.smaller", "window.normal"),
     ("window.settings", "window.keys", "window.folder", "window.about"),
@@ -153,6 +154,7 @@ class MainWindow(QMainWindow):
             "message.stop": self._escape,
             "pane.split": panes.split,
             "pane.close": panes.close_pane,
+            "pane.send_all": lambda: send_to_all(panes, self.guard),
             "pane.next": lambda: panes.step(1),
             "pane.previous": lambda: panes.step(-1),
             "model.choose": models.choose,
