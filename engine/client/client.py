@@ -139,7 +139,8 @@ class EngineClient:
     def submit(self, request: CompletionRequest) -> CompletionHandle:
         """Queue a request and return its handle; never waits.
 
-        Everything that can go wrong with it arrives as a Failed event.
+        Everything that can go wrong with it arrives as a Failed event. `on_event` is called on the
+        engine thread; only once the engine has ended, which it tells here, on the caller's.
         """
         return self._submit(TaskKind.COMPLETION, request)
 

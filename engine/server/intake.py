@@ -1,5 +1,8 @@
 """Intake: what is asked becomes token ids and samplers on a thread of its own, in order of arrival.
 
+It answers nobody: what cannot be prepared is handed on with its error, so that every event of a
+request comes from the engine thread.
+
 Templates, tokenizers and grammars take their time, and some fail; neither may be felt by the
 answers that are running.
 
@@ -20,18 +23,17 @@ log = logging.getLogger(__name__)
 
 
 class Intake:
-    """Prepares each task, then hands it on; one that cannot be prepared is refused here."""
+    """Prepares each task, then hands it on, with an error if it cannot be prepared."""
 
     def __init__(
         self,
         prepare: Callable[[Task], None],
         hand_on: Callable[[Task], bool],
-        end: Callable[[Task], None],
     ) -> None:
-        """`hand_on` says whether somebody will run the task, `end` answers one that never runs."""
+        """`hand_on` says whether somebody will take the task; who closes answers what is `left`."""
         self._prepare = prepare
         self._hand_on = hand_on
-        self._end = end
+        self.left: list[Task] = []
         self._tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
         self._is_open = threading.Event()
         self._lock = threading.Lock()
@@ -71,13 +73,11 @@ class Intake:
         self._is_open.wait()
         while (task := self._tasks.get()) is not None:
             error = self._try(task)
+            task.error = error
             with self._lock:  # whoever hears the answer finds nothing waiting here
-                is_handed_on = error is None and self._hand_on(task)
+                if not self._hand_on(task):
+                    self.left.append(task)
                 self._n_waiting -= 1
-            if error is not None:
-                task.refuse(error)
-            elif not is_handed_on:
-                self._end(task)
 
     def _try(self, task: Task) -> EngineError | None:
         """Prepare a task that is still wanted; return what went wrong."""

@@ -70,7 +70,7 @@ class EngineLoop:
         self._session: Session | None = None
         self._bed: Path | None = None  # a temporary folder for what is known while asleep
         self._files = FileThread(self.queue.wake)
-        self._intake = Intake(self._prepare, self.queue.post, self._end_task)
+        self._intake = Intake(self._prepare, self.queue.post)
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
         self._thread.start()
 
@@ -123,8 +123,9 @@ class EngineLoop:
 
     def _end_task(self, task: Task) -> None:
         """Answer what will never run."""
-        if self.error is not None:
-            task.refuse(self.error)
+        error = task.error or self.error
+        if error is not None:
+            task.refuse(error)
         else:
             task.cancel()
 
@@ -213,7 +214,8 @@ class EngineLoop:
         self.is_ready.set()
         self._intake.close()
         self._files.close()
-        for task in (*self.queue.take(wait=False), *self.queue.drop_deferred(lambda _: True)):
+        waiting = (*self.queue.take(wait=False), *self.queue.drop_deferred(lambda _: True))
+        for task in (*waiting, *self._intake.left):
             self._end_task(task)
         if self._bed is not None:
             shutil.rmtree(self._bed, ignore_errors=True)

@@ -113,6 +113,8 @@ class Session:
         try:
             if task.is_given_up:
                 task.cancel()
+            elif task.error is not None:
+                task.refuse(task.error)
             elif task.kind.takes_slot:
                 self._launch(task)
             elif task.kind is TaskKind.EMBEDDING:

@@ -56,6 +56,7 @@ class Task:
     tokens: list[int] | None = None
     requests: Sequence[CompletionRequest] = ()  # one for each answer, with its own seed
     samplers: Sequence[Sampler] = ()
+    error: EngineError | None = None  # why it could not be prepared
     submitted_at: float = field(default_factory=time.monotonic)
 
     @property

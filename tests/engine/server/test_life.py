@@ -115,6 +115,34 @@ def test_closing_from_a_listener_does_not_wait_for_itself():
     clients[0].close()
 
 
+@pytest.mark.parametrize("ending", ["well", "refused", "unloadable", "closed", "cancelled"])
+def test_every_event_comes_from_the_engine_thread(ending):
+    names, may_load = [], threading.Event()
+
+    def load(progress):
+        assert may_load.wait(10)
+        if ending == "unloadable":
+            raise ValueError("oops")
+        return loaded(answering(b"ok"), n_ctx=64)
+
+    client = EngineClient.over(load, 1)
+    prompt = "x" * 200 if ending == "refused" else "hi>"
+    note = lambda event: names.append(threading.current_thread().name)  # noqa: E731
+    handles = [ask(client, prompt, on_event=note, n=1) for _ in range(3)]
+    if ending == "cancelled":
+        handles[0].cancel()
+    if ending == "closed":
+        client._loop.queue.close()
+    may_load.set()
+    assert all(handle.wait(10) for handle in handles)
+    client.close()
+    assert set(names) == {"engine"}
+    assert len(names) >= 3
+    last = ask(client, on_event=note)
+    assert last.is_finished
+    assert names[-1] == threading.current_thread().name
+
+
 def test_a_step_that_breaks_ends_what_ran_and_the_engine_goes_on():
     with EngineClient.over(lambda progress: loaded(answering(b"ok")), 1) as client:
         client.wait_until_ready()
