@@ -135,10 +135,50 @@ _SEED = (
     + _END
     + _generate("<seed:bos>assistant\n")
 )
+_BAILING = "<role>{{ 'HUMAN' if m.role == 'user' else m.role | upper }}</role>@C"
+_NOT_THINKING = (
+    "{% if not messages or messages[0].role != 'system' %}"
+    "<role>SYSTEM</role>detailed thinking off<|role_end|>{% endif %}"
+)
+_EXAONE = _by_role(
+    "[|system|]@C[|endofturn|]\n",
+    "{% if m.role == 'tool' %}[|tool|]@C[|endofturn|]\n{% else %}[|user|]@C\n{% endif %}",
+    "[|assistant|]@C[|endofturn|]\n",
+    "[|assistant|]",
+).replace("m.content", "m.content | trim")
+_GIGACHAT = _by_role(
+    "@C<|message_sep|>",
+    "user<|role_sep|>@C<|message_sep|>available functions<|role_sep|>[]<|message_sep|>",
+    "assistant<|role_sep|>@C<|message_sep|>",
+    "assistant<|role_sep|>",
+    start="<s>",
+)
+_HUNYUAN = _by_role(
+    "@C<｜hy_place▁holder▁no▁3｜>",
+    "<｜hy_User｜>@C",
+    "<｜hy_Assistant｜>@C<｜hy_place▁holder▁no▁2｜>",
+    "<｜hy_Assistant｜>",
+    start="<｜hy_begin▁of▁sentence｜>",
+)
+_GRANITE = _alike(
+    "<|start_of_role|>@R<|end_of_role|>@C<|end_of_text|>\n",
+    "<|start_of_role|>assistant<|end_of_role|>",
+)
+_PANGU_ROLES = {"system": "系统", "user": "用户", "assistant": "助手", "tool": "工具"}
+_PANGU = (
+    "{% if not messages or messages[0].role != 'system' %}[unused9]系统：[unused10]{% endif %}"
+    + "{% set names = "
+    + str(_PANGU_ROLES)
+    + " %}"
+    + _alike("[unused9]{{ names[m.role] or m.role }}：@C[unused10]", "[unused9]助手：")
+)
 _GLM_FRAME = "<|@R|>\n@C"
 _SYS = "<<SYS>>\n{{ m.content }}\n<</SYS>>\n\n"
 
 FORMATS: dict[str, str] = {
+    "bailing": _alike(_BAILING, "<role>ASSISTANT</role>"),
+    "bailing-think": _alike(_BAILING, "<role>ASSISTANT</role><think>"),
+    "bailing2": _NOT_THINKING + _alike(_BAILING + "<|role_end|>", "<role>ASSISTANT</role>"),
     "chatglm3": "[gMASK]sop" + _alike("<|@R|>\n @C", "<|assistant|>"),
     "chatglm4": "[gMASK]<sop>" + _alike(_GLM_FRAME, "<|assistant|>\n"),
     "chatml": _alike("<|im_start|>@R\n@C<|im_end|>\n", "<|im_start|>assistant\n"),
@@ -146,25 +186,39 @@ FORMATS: dict[str, str] = {
     "deepseek": _by_role(
         "@C", "### Instruction:\n@C\n", "### Response:\n@C\n<|EOT|>\n", "### Response:\n"
     ),
+    "deepseek-ocr": _alike("@C", ""),
     "deepseek2": _by_role(
         "@C\n\n", "User: @C\n\n", "Assistant: @C<｜end▁of▁sentence｜>", "Assistant:"
     ),
     "deepseek3": _by_role(
         "@C\n\n", "<｜User｜>@C", "<｜Assistant｜>@C<｜end▁of▁sentence｜>", "<｜Assistant｜>"
     ),
-    "exaone3": _by_role(
-        "[|system|]@C[|endofturn|]\n",
-        "[|user|]@C\n",
-        "[|assistant|]@C[|endofturn|]\n",
-        "[|assistant|]",
-    ).replace("m.content", "m.content | trim"),
+    "exaone-moe": _trimmed("<|@R|>\n@C<|endofturn|>\n", "<|assistant|>\n"),
+    "exaone3": _EXAONE,
+    "exaone4": _EXAONE,
     "falcon3": _alike("<|@R|>\n@C\n", "<|assistant|>\n"),
     "gemma": _GEMMA,
+    "gigachat": _GIGACHAT,
     "glmedge": _alike(_GLM_FRAME, "<|assistant|>"),
     "gpt-oss": _GPT_OSS,
-    "granite": _alike(
-        "<|start_of_role|>@R<|end_of_role|>@C<|end_of_text|>\n",
-        "<|start_of_role|>assistant<|end_of_role|>",
+    "granite": _GRANITE,
+    "granite-4.0": _GRANITE,
+    "granite-4.1": _GRANITE,
+    "grok-2": _by_role(
+        "System: @C<|separator|>\n\n",
+        "Human: @C<|separator|>\n\n",
+        "Assistant: @C<|separator|>\n\n",
+        "Assistant:",
+    ),
+    "hunyuan-dense": _HUNYUAN,
+    "hunyuan-moe": _by_role(
+        "<|startoftext|>@C<|extra_4|>", "<|startoftext|>@C<|extra_0|>", "@C<|eos|>"
+    ),
+    "hunyuan-vl": _by_role(
+        "@C<｜hy_place▁holder▁no▁3｜>",
+        "@C<｜hy_User｜>",
+        "@C<｜hy_Assistant｜>",
+        start="<｜hy_begin▁of▁sentence｜>",
     ),
     "kimi-k2": _KIMI,
     "llama2": _llama2("{{ m.content }}\n"),
@@ -196,6 +250,7 @@ FORMATS: dict[str, str] = {
         "GPT4 Correct Assistant:",
     ),
     "orion": _ORION,
+    "pangu-embedded": _PANGU,
     "phi3": _alike("<|@R|>\n@C<|end|>\n", "<|assistant|>\n"),
     "phi4": _alike("<|im_start|>@R<|im_sep|>@C<|im_end|>", "<|im_start|>assistant<|im_sep|>"),
     "rwkv-world": _RWKV,
@@ -207,8 +262,12 @@ FORMATS: dict[str, str] = {
         "Assistant:",
         start="<|im_start|>",
     ),
+    "solar-open": _alike("<|begin|>@R<|content|>@C<|end|>", "<|begin|>assistant"),
     "vicuna": _by_role("@C\n\n", "USER: @C\n", "ASSISTANT: @C</s>\n", "ASSISTANT:"),
     "vicuna-orca": _by_role("SYSTEM: @C\n", "USER: @C\n", "ASSISTANT: @C</s>\n", "ASSISTANT:"),
+    "yandex": _by_role(
+        "", " Пользователь: @C\n\n", " Ассистент: @C\n\n", " Ассистент:[SEP]", start="<s>"
+    ),
     "zephyr": _alike("<|@R|>\n@C<|endoftext|>\n", "<|assistant|>\n"),
 }
 
@@ -248,14 +307,26 @@ _MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("minicpm", ("<用户>",)),
     ("deepseek2", ("'Assistant: ' + message['content'] + eos_token",)),
     ("deepseek3", ("<｜Assistant｜>", "<｜User｜>", "<｜end▁of▁sentence｜>")),
+    ("exaone4", ("[|system|]", "[|assistant|]", "[|endofturn|]", "[|tool|]")),
     ("exaone3", ("[|system|]", "[|assistant|]", "[|endofturn|]")),
     ("rwkv-world", ("rwkv-world",)),
     ("granite", ("<|start_of_role|>",)),
+    ("gigachat", ("message['role'] + additional_special_tokens[0] + message['content']",)),
     ("megrez", ("<|role_start|>",)),
+    ("yandex", (" Ассистент:",)),
+    ("bailing2", ("<role>ASSISTANT</role>", "'HUMAN'", "<|role_end|>")),
+    ("bailing-think", ("<role>ASSISTANT</role>", "'HUMAN'", "<think>")),
+    ("bailing", ("<role>ASSISTANT</role>", "'HUMAN'")),
     ("llama4", ("<|header_start|>",)),
     ("gpt-oss", ("<|start|>", "<|channel|>")),
+    ("dots1", ("<|endofuserprompt|>",)),  # told apart, but not written
+    ("hunyuan-moe", ("<|startoftext|>", "<|extra_4|>")),
+    ("hunyuan-dense", ("<｜hy_place▁holder▁no▁2｜>", "<｜hy_place▁holder▁no▁3｜>")),
     ("kimi-k2", ("<|im_assistant|>assistant<|im_middle|>",)),
     ("seed_oss", ("<seed:bos>",)),
+    ("grok-2", ("'Assistant: '", "<|separator|>")),
+    ("pangu-embedded", ("[unused9]系统：[unused10]",)),
+    ("solar-open", ("<|begin|>", "<|content|>", "<|end|>")),
 )
 
 

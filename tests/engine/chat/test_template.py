@@ -60,7 +60,44 @@ EXPECTED = {
     "orion": "Human: S\n\nQ\n\nAssistant: </s>A</s>Human:  Q2 \n\nAssistant: </s>",
     "rwkv-world": "System: S\n\nUser: Q\n\nAssistant: A\n\nUser:  Q2 \n\nAssistant:",
     "minicpm": "S<用户>Q<AI>A<用户>Q2<AI>",
+    "bailing": "<role>SYSTEM</role>S<role>HUMAN</role>Q<role>ASSISTANT</role>A"
+    "<role>HUMAN</role> Q2 <role>ASSISTANT</role>",
+    "bailing-think": "<role>SYSTEM</role>S<role>HUMAN</role>Q<role>ASSISTANT</role>A"
+    "<role>HUMAN</role> Q2 <role>ASSISTANT</role><think>",
+    "bailing2": "<role>SYSTEM</role>S<|role_end|><role>HUMAN</role>Q<|role_end|>"
+    "<role>ASSISTANT</role>A<|role_end|><role>HUMAN</role> Q2 <|role_end|><role>ASSISTANT</role>",
+    "exaone4": "[|system|]S[|endofturn|]\n[|user|]Q\n[|assistant|]A[|endofturn|]\n"
+    "[|user|]Q2\n[|assistant|]",
+    "exaone-moe": "<|system|>\nS<|endofturn|>\n<|user|>\nQ<|endofturn|>\n"
+    "<|assistant|>\nA<|endofturn|>\n<|user|>\nQ2<|endofturn|>\n<|assistant|>\n",
+    "gigachat": "<s>S<|message_sep|>user<|role_sep|>Q<|message_sep|>"
+    "available functions<|role_sep|>[]<|message_sep|>assistant<|role_sep|>A<|message_sep|>"
+    "user<|role_sep|> Q2 <|message_sep|>available functions<|role_sep|>[]<|message_sep|>"
+    "assistant<|role_sep|>",
+    "grok-2": "System: S<|separator|>\n\nHuman: Q<|separator|>\n\nAssistant: A<|separator|>\n\n"
+    "Human:  Q2 <|separator|>\n\nAssistant:",
+    "hunyuan-dense": "<｜hy_begin▁of▁sentence｜>S<｜hy_place▁holder▁no▁3｜><｜hy_User｜>Q"
+    "<｜hy_Assistant｜>A<｜hy_place▁holder▁no▁2｜><｜hy_User｜> Q2 <｜hy_Assistant｜>",
+    "hunyuan-moe": "<|startoftext|>S<|extra_4|><|startoftext|>Q<|extra_0|>A<|eos|>"
+    "<|startoftext|> Q2 <|extra_0|>",
+    "pangu-embedded": "[unused9]系统：S[unused10][unused9]用户：Q[unused10]"
+    "[unused9]助手：A[unused10][unused9]用户： Q2 [unused10][unused9]助手：",
+    "solar-open": "<|begin|>system<|content|>S<|end|><|begin|>user<|content|>Q<|end|>"
+    "<|begin|>assistant<|content|>A<|end|><|begin|>user<|content|> Q2 <|end|><|begin|>assistant",
+    "yandex": "<s> Пользователь: S\nQ\n\n Ассистент: A\n\n Пользователь:  Q2 \n\n Ассистент:[SEP]",
 }
+NAMED = (  # every name that the field knows
+    "bailing bailing-think bailing2 chatglm3 chatglm4 chatml command-r deepseek deepseek-ocr"
+    " deepseek2 deepseek3 exaone-moe exaone3 exaone4 falcon3 gemma gigachat glmedge gpt-oss granite"
+    " granite-4.0 granite-4.1 grok-2 hunyuan-dense hunyuan-moe hunyuan-vl kimi-k2 llama2 llama2-sys"
+    " llama2-sys-bos llama2-sys-strip llama3 llama4 megrez minicpm mistral-v1 mistral-v3"
+    " mistral-v3-tekken mistral-v7 mistral-v7-tekken monarch openchat orion pangu-embedded phi3"
+    " phi4 rwkv-world seed_oss smolvlm solar-open vicuna vicuna-orca yandex zephyr"
+).split()
+
+
+def test_every_format_of_the_field_is_there():
+    assert sorted(FORMATS) == sorted(NAMED)
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -86,7 +123,16 @@ LIKE = [
     ("mistral, but nothing else", "llama2"),
     ("<|assistant|><|end|>", "phi3"),
     ("<|assistant|><|user|></s>", "falcon3"),
-    ("<|assistant|><|user|><|tool_declare|>", None),
+    ("<|assistant|><|user|><|tool_declare|>", "exaone-moe"),
+    ("[|system|][|assistant|][|endofturn|]", "exaone3"),
+    ("[|system|][|assistant|][|endofturn|][|tool|]", "exaone4"),
+    ("<role>ASSISTANT</role>'HUMAN'", "bailing"),
+    ("<role>ASSISTANT</role>'HUMAN'<think>", "bailing-think"),
+    ("<role>ASSISTANT</role>'HUMAN'<|role_end|>", "bailing2"),
+    ("<|startoftext|><|extra_4|>", "hunyuan-moe"),
+    ("<｜hy_place▁holder▁no▁3｜><｜hy_place▁holder▁no▁2｜>", "hunyuan-dense"),
+    ("<|endofuserprompt|>", None),
+    ("' Ассистент:[SEP]'", "yandex"),
     ("<start_of_turn>", "gemma"),
     ("<|start_header_id|>", "llama3"),
     (r"{{ '\n\nAssistant: ' + eos_token }}", "orion"),
