@@ -85,6 +85,20 @@ MATCHES = [
     ('root ::= a\na ::= "1"\na ::= "2"', ["2"], ["1"]),
     ('root ::= "(" root ")" | ""', ["", "((()))"], ["(()", ")"]),
     ('root ::= "a" root | "b"', ["b", "aaab"], ["a", "aba"]),
+    ("root ::= [ab]{ 2 ,\n 3 }", ["ab", "aba"], ["a", "abab"]),  # blanks inside the braces
+    ('root ::= "a"{0,5000} "b"', ["b", "a" * 2500 + "b"], ["a"]),
+    ('root ::= (a "c"){2} a?\na ::= "x" | "yz"', ["xcyzc", "xcxcx"], ["xc", "xcxcxx"]),
+    ('root ::= "ab"{2} "cd"?', ["abab", "ababcd"], ["abb", "ababc"]),  # all of a text is repeated
+    ('root ::= "a"\runused ::= other\rother ::= [^"] # CR alone', ["a"], ["", "aa"]),
+    ("root ::= .", ["a", "\n", "🙂", "\u2028"], ["", "ab", "\n\n"]),
+    ("root ::= [^\\n\\r]", ["a", " "], ["\n", "\r"]),
+    ('root ::= "\\r\\n" [\\\\\\"]', ["\r\n\\", '\r\n"'], ["\n"]),
+    ("root ::= [^a-cé🙂-🙄]", ["d", "è", "🙅"], ["a", "c", "é", "🙂", "🙃"]),
+    ("root ::= [a-]", ["a", "-"], ["b"]),
+    ("root ::= [-a]", ["a", "-"], ["b"]),
+    ("root ::= ( ( ( ) ) | ) [x]", ["x"], ["", "xx"]),
+    ('root ::= a | \n "b" | # more\n "c"\na ::= \n "d"', ["b", "c", "d"], ["a"]),
+    ('root ::= ([x]? [y]*){0,3} "z"', ["z", "xyyz", "xxxz", "yxz"], ["xxxxz", "x"]),
 ]
 
 
@@ -159,6 +173,15 @@ def test_a_large_upper_bound_is_no_bound():
         ('root ::= a\na ::= b\nb ::= root "y" | "z"', "left recursion"),
         ('root ::= e root "y" | "z"\ne ::= "q"?', "left recursion"),
         ("root ::= <think>", "no vocabulary"),
+        ('root ::= "a"\n| "b"', "line 2, column 1"),  # outside groups a line ends the rule
+        ('root ::= "\\u00e"', "4 hexadecimal digits"),
+        ('root ::= "\\U0001F64"', "8 hexadecimal digits"),
+        ("root ::= [\\q]", "unknown escape"),
+        ("root ::= <[a]>", "token id"),
+        ("root ::= !a", "needs a token"),
+        ("root ::= ()*+{2}|*", "nothing before it"),
+        ('root = "a"', "“::=”"),
+        ("root ::= a-b\na_b ::= [c]", "line 2"),
     ],
 )
 def test_refusals_say_where_and_why(grammar, message):
