@@ -110,6 +110,16 @@ class ReasoningBudget:
         self._begin_forcing()
         return True
 
+    def limit(self, n_tokens: int) -> None:
+        """Allow so many tokens more, also of reasoning that begins later; below 0 any number, and
+        0 ends it at the next token. What is being forced already goes on.
+        """
+        self.budget = UNLIMITED if n_tokens < 0 else n_tokens
+        if self.state in (State.COUNTING, State.WAITING_UTF8):
+            self.state, self.remaining = State.COUNTING, self.budget
+            if self.remaining == 0:
+                self._begin_forcing()
+
     def clone(self) -> "ReasoningBudget":
         """Return a copy that goes its own way from here."""
         made = ReasoningBudget((), (), self.forced, self.budget, self.piece)

@@ -108,15 +108,9 @@ class ConstrainedSampler:
         self.chain.update(**changes)
 
     def limit_reasoning(self, n_tokens: int) -> None:
-        """Let the model think for at most so many tokens more; 0 ends it at the next token."""
-        budget = self.budget
-        if budget is None:
-            return
-        budget.budget = n_tokens
-        if budget.state is State.COUNTING:
-            budget.remaining = min(budget.remaining, n_tokens)
-            if n_tokens == 0:
-                budget.force()
+        """Let the model think for so many tokens more; below 0 for any, 0 ends it at the next."""
+        if self.budget is not None:
+            self.budget.limit(n_tokens)
 
     def candidates(self) -> Any:
         """Return what the chain left after the last `apply`."""

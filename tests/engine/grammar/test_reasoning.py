@@ -93,6 +93,43 @@ def test_a_clone_goes_its_own_way():
     assert sampler.state is State.FORCING and other.remaining == 1
 
 
+@pytest.mark.parametrize(("limit", "n_more"), [(0, 0), (1, 1), (5, 5), (-1, 50)])
+def test_a_new_limit_counts_from_here_also_a_longer_or_no_one(limit, n_more):
+    sampler = counting(budget=3)
+    sampler.accept(50)
+    sampler.limit(limit)
+    taken = 0
+    while sampler.allowed() is None and taken < 50:
+        sampler.accept(50)
+        taken += 1
+    assert taken == n_more
+
+
+def test_a_new_limit_holds_for_what_is_thought_later():
+    for limit, n_free in ((2, 2), (-1, 50), (0, 0)):
+        sampler = ReasoningBudget(THINK, END, (101,), 9)
+        sampler.limit(limit)
+        sampler.accept(100)
+        taken = 0
+        while sampler.allowed() is None and taken < 50:
+            sampler.accept(50)
+            taken += 1
+        assert taken == n_free
+
+
+def test_a_new_limit_neither_cuts_a_character_short_nor_stops_the_end():
+    sampler = counting(budget=1, piece=lambda token: "ä".encode()[:1] if token == 50 else b"x")
+    sampler.accept(50)
+    assert sampler.state is State.WAITING_UTF8
+    sampler.limit(5)
+    assert sampler.state is State.COUNTING and sampler.allowed() is None
+    sampler = counting(forced=(102, 101))
+    sampler.force()
+    sampler.accept(102)
+    sampler.limit(50)
+    assert sampler.allowed() == 101
+
+
 def test_no_limit():
     sampler = counting(budget=-1)
     for _ in range(1000):

@@ -126,6 +126,10 @@ def test_reasoning_ends_on_request():
     sampler.limit_reasoning(0)
     assert say(sampler, row("z"), row("w")) == [ANSWER, ord("w")]
     ConstrainedSampler(Chain()).limit_reasoning(0)
+    sampler = ConstrainedSampler(Chain(), None, budget(1))
+    assert say(sampler, row(THINK)) == [THINK]
+    sampler.limit_reasoning(-1)  # it ended at the next token, as if the time were over
+    assert bytes(say(sampler, row("x"), row("y"), row("z"))) == b"xyz"
 
 
 def test_a_lazy_grammar_sleeps_until_its_word_and_while_the_model_reasons():
