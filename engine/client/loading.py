@@ -107,6 +107,7 @@ def _sampler_maker(
             make_matcher(request, vocab),
             reasoning.budget(request.reasoning_budget, prompt),
             grammar_first=request.grammar_first,
+            after_reasoning=request.json_schema is not None and request.grammar is None,
         )
 
     return make_sampler

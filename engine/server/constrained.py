@@ -13,7 +13,8 @@ class ConstrainedSampler:
 
     The chain chooses first and is asked again, over what the grammar allows, where its choice does
     not fit; with `grammar_first` the grammar always goes first. A lazy grammar sleeps while the
-    model reasons.
+    model reasons. With `after_reasoning` any grammar sleeps until the reasoning ends that the
+    prompt has begun: what has a form is the answer, not the thought.
     """
 
     def __init__(
@@ -23,12 +24,14 @@ class ConstrainedSampler:
         budget: ReasoningBudget | None = None,
         *,
         grammar_first: bool = False,
+        after_reasoning: bool = False,
     ) -> None:
         self.chain = chain
         self.matcher = matcher
         self.budget = budget
         self._grammar_first = grammar_first
         self._is_lazy = isinstance(matcher, LazyMatcher)
+        self._sleeps = self._is_lazy or (after_reasoning and self._is_reasoning())
         self._stages: Sequence[Any] = ()
         self._mask: Any = None  # of what the grammar allowed, while steps are followed
         self._asks_last = False  # the grammar only approved of what the chain chose
@@ -37,6 +40,12 @@ class ConstrainedSampler:
     def must_end(self) -> bool:
         """Return whether what the grammar asks for is complete and nothing may follow."""
         return self.matcher is not None and self.matcher.must_end
+
+    @property
+    def is_reasoning(self) -> bool:
+        """Return whether the text stands inside a thought, as far as tags tell."""
+        outside = State.IDLE, State.DONE
+        return self.budget is not None and self.budget.state not in outside
 
     @property
     def stages(self) -> Sequence[Any]:
@@ -91,7 +100,8 @@ class ConstrainedSampler:
         applies = self._grammar_applies()
         if self.budget is not None:
             self.budget.accept(token)
-            if self.budget.state is State.DONE and self.matcher is not None and not applies:
+            is_over = self.budget.state is State.DONE and not applies
+            if is_over and isinstance(self.matcher, LazyMatcher):
                 # The end of the reasoning may itself hold what wakes the grammar.
                 for ended in self.budget.ended_with or ():
                     self.matcher.accept(ended)
@@ -117,13 +127,10 @@ class ConstrainedSampler:
         return self.chain.candidates()
 
     def _grammar_applies(self) -> bool:
-        if self.matcher is None:
-            return False
-        is_reasoning = self.budget is not None and self.budget.state not in (
-            State.IDLE,
-            State.DONE,
-        )
-        return not (self._is_lazy and is_reasoning)
+        return self.matcher is not None and not (self._sleeps and self._is_reasoning())
+
+    def _is_reasoning(self) -> bool:
+        return self.budget is not None and self.budget.state not in (State.IDLE, State.DONE)
 
 
 def _held_to(last: Stage, matcher: Matcher | LazyMatcher, chain: Any) -> Stage:

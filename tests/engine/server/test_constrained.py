@@ -118,6 +118,17 @@ def test_a_prompt_that_opened_the_reasoning_counts_from_the_first_token():
     assert say(sampler, row("x"), row("y")) == [*b"xy"]
 
 
+def test_it_is_told_whether_the_text_stands_inside_a_thought():
+    opened = ConstrainedSampler(Chain(), None, budget(-1, [THINK, ord("a")]))
+    assert opened.is_reasoning
+    say(opened, row("b"), row(ANSWER))
+    assert not opened.is_reasoning
+    closed = ConstrainedSampler(Chain(), None, budget(-1, [THINK, ord("a"), ANSWER]))
+    assert not closed.is_reasoning and not ConstrainedSampler(Chain()).is_reasoning
+    say(closed, row(THINK))
+    assert closed.is_reasoning
+
+
 def test_reasoning_ends_on_request():
     sampler = ConstrainedSampler(Chain(), None, budget(-1))
     assert say(sampler, row(THINK), row("x")) == [THINK, ord("x")]
@@ -152,6 +163,26 @@ def test_what_a_lazy_grammar_waits_for_may_be_in_the_end_of_the_reasoning():
     sampler = ConstrainedSampler(Chain(), lazy, budget(1))
     said = say(sampler, row("{"), row("x"), row("y"), row("z", "4"))
     assert bytes(said) == b"{x}4"
+
+
+@pytest.mark.parametrize("n_tokens", [-1, 2, 0])
+def test_the_form_of_an_answer_begins_after_the_reasoning_that_the_prompt_began(n_tokens):
+    """Models that think would have had to think in JSON."""
+    schema, opened = matcher(json_schema={"enum": [7]}), budget(n_tokens, [THINK])
+    sampler = ConstrainedSampler(Chain(), schema, opened, after_reasoning=True)
+    rows = {-1: (row("x"), row("7"), row("}")), 2: (row("x"), row("7"), row("y")), 0: (row("y"),)}
+    said = say(sampler, *rows[n_tokens], row("z", "7"))
+    assert bytes(said) == {-1: b"x7}7", 2: b"x7}7", 0: b"}7"}[n_tokens]
+    assert schema.may_end
+
+
+def test_without_reasoning_in_the_prompt_the_form_begins_at_once():
+    for opened in (None, budget(5), budget(5, [THINK, 1, ANSWER])):
+        schema = matcher(json_schema={"enum": [7]})
+        sampler = ConstrainedSampler(Chain(), schema, opened, after_reasoning=True)
+        assert say(sampler, row(THINK, "x", "7")) == [ord("7")]
+    sampler = ConstrainedSampler(Chain(), matcher(grammar='root ::= "7"'), budget(5, [THINK]))
+    assert say(sampler, row("x", "7")) == [ord("7")]  # one's own grammar is for all of the text
 
 
 def test_a_grammar_and_a_budget_that_contradict_each_other_leave_nothing():
