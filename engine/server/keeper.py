@@ -97,7 +97,7 @@ class Keeper:
     ) -> "Future[SlotFile]":
         """Let the file thread write; `notes` lets prompts start from the file."""
         started_at, n_tokens = time.monotonic(), len(held.tokens)
-        extras, behind = {}, None
+        extras, behind, has_window = {}, None, self._known.has_window
         if held.row is not None and held.row[0] <= n_tokens:
             n_prompt, row = held.row
             extras = {"row": row, "n_prompt": np.array([n_prompt], np.float32)}
@@ -110,9 +110,9 @@ class Keeper:
                 held.snapshot.release()
                 if behind is not None:
                     behind.release()
-            if notes:
-                n_behind = behind.n_cells if behind is not None else 0
-                self._known.add_file(path, held.tokens, n_behind)
+            if notes:  # a file that held all of it keeps the checkpoint that it had
+                n_checkpoint = self._context.peek_checkpoint(path) if has_window else 0
+                self._known.add_file(path, held.tokens, n_checkpoint)
             return SlotFile(id_slot, str(path), n_tokens, _ms_since(started_at), n_written)
 
         return self._files.write(write)

@@ -32,7 +32,8 @@ class KnownPlaces:
     def find_files(self, context: Any) -> None:
         """Look at the saved conversations that fit a context; done once."""
         for file, tokens in self.saved.scan(context.peek_saved):
-            file.n_checkpoint = context.peek_checkpoint(file.path)
+            if getattr(context.memory, "window", 0):
+                file.n_checkpoint = context.peek_checkpoint(file.path)
             self.put(file, tokens)
 
     def detach(self) -> None:

@@ -38,7 +38,7 @@ def write(memory, seq_id, tokens):
 def values(memory, seq_id):
     """What stands in the V of each cell of each pool, by position."""
     found = []
-    for one in memory.lists[seq_id]:
+    for one in (each for each in memory.lists[seq_id] if each.pool.v):
         v = one.pool.v[-1].view(np.float16).reshape(one.pool.n_pages, -1, 32, 16)
         found.append(v[one.pages].swapaxes(1, 2)[one.visible() != -1][:, 0, 0].tolist())
     return found
@@ -356,3 +356,41 @@ def test_lists_that_lie(tmp_path, name, value):
     write_state(path, {k: v for k, v in piece.metadata.items() if k != "sha256"}, parts)
     with pytest.raises(StateFileError, match="damaged"):
         read(memory, path)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_whatever_was_done_between_the_file_holds_what_memory_holds(tmp_path, seed):
+    rng = np.random.default_rng(seed)
+    layers = [[FULL], [FULL, LOCAL], [LOCAL]][seed % 3]
+    memory, path = make_memory(layers, n_ctx=4096), tmp_path / "chat"
+    for step in range(40):
+        n = memory.lists[0][0].n_cells
+        act = rng.integers(0, 6)
+        if act < 3 or n < 50:
+            if n > 1200 and not memory.seq_rm(0, int(rng.integers(100, 600)), NO_END):
+                memory.seq_rm(0, 0, NO_END)
+            first = int(rng.integers(0, 99)) * 1000
+            write(memory, 0, range(first, first + int(rng.integers(1, 150))))
+        elif act == 3 and not memory.seq_rm(0, int(rng.integers(1, n)), NO_END):
+            continue
+        elif act == 4 and LOCAL not in layers:
+            end = int(rng.integers(20, n))
+            start = int(rng.integers(1, end))
+            memory.seq_rm(0, start, end)
+            memory.seq_add(0, end, NO_END, start - end)
+            for pool, _, _ in list(memory.shifted_pages()):
+                pool.settle_shifts()
+        behind = memory.snapshot(0, FINGERPRINT) if rng.random() < 0.5 else None
+        if behind is not None:
+            write(memory, 0, range(500, 500 + int(rng.integers(1, 130))))
+        save(memory, 0, path, behind=behind)
+        if behind is not None:
+            behind.release()
+            saved = read(memory, path)
+            restore_sequence(memory, 1, saved.cut())
+            assert memory.tokens(1) == memory.tokens(0)[: behind.n_cells]
+            assert memory.reaches(1, saved.checkpoint)
+            memory.seq_rm(1, 0, NO_END)
+        assert held(memory, path) == memory.tokens(0), step
+        if rng.random() < 0.1:  # a crash
+            path.write_bytes(path.read_bytes()[: -int(rng.integers(1, 60))])

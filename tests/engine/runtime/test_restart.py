@@ -13,7 +13,7 @@ from tests.make.architecture import read_recipe, write_model
 ROOT = Path(__file__).resolve().parents[3]
 MODELS = ("llama-dense", "gemma3-dense")
 
-# Called twice: to read, drop a middle, save and go on; and to restore and go on.
+# Called twice: to read, drop a middle, save all along and go on; and to restore and go on.
 _CONTINUE = """
 import json, sys
 import numpy as np
@@ -29,10 +29,18 @@ for name in ("llama-dense", "gemma3-dense"):
             with model.context(**sizes, type_k=kind, type_v=kind) as context:
                 path = f"{folder}/{name}.{kind}.state"
                 if verb == "save":
-                    context.decode(tokens[:-1])
+                    context.decode(tokens[:150])
+                    context.save_sequence(0, path)
+                    context.decode(tokens[150:-1])
+                    snapshot = context.snapshot_sequence(0)
+                    snapshot.write(path, adds=True)
+                    snapshot.release()
                     assert context.memory.seq_rm(0, 5, 120)
                     context.memory.seq_add(0, 120, -1, -115)
-                    context.save_sequence(0, path)
+                    snapshot = context.snapshot_sequence(0)
+                    snapshot.write(path, adds=True)
+                    snapshot.release()
+                    assert len(context.read_saved(path).file.pieces) == 3
                 else:
                     context.restore_sequence(0, path)
                 said = [int(tokens[-1])]

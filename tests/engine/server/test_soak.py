@@ -83,6 +83,11 @@ class Harm:
 
         context.snapshot_sequence = snapshot
 
+    def sync(self, descriptor):
+        """Bring nothing to the disk: some 140 times in all, a busy machine takes a second each."""
+        if self.strikes(0.05):
+            raise OSError(28, "disk full")
+
     def _failing(self, act, chance, error):
         def maybe(*given, **options):
             if self.strikes(chance):
@@ -132,7 +137,7 @@ class Soak:
         acts = [
             *[self.submit] * 12,
             *[self.cancel, self.change] * 2,
-            *[self.wait, self.keep, self.decide, self.embed],
+            *[self.wait, self.keep, self.keep, self.decide, self.embed, self.give],
             *[self.save, self.restore, self.erase, self.look, self.rest],
         ]
         for i in range(n_rounds):
@@ -175,6 +180,12 @@ class Soak:
 
     def keep(self):
         self.kept.append(self.client.keep(self.prompt(), self.path()))
+
+    def give(self):
+        """Give a conversation away and take it over again."""
+        gift = self.folder / "gift"
+        if self.client.export_memory(self.prompt(), gift).result(10).n_tokens:
+            self.kept.append(self.client.import_memory(gift, self.path()))
 
     def decide(self):
         prompt, options = self.prompt(), ["a", "b c", "ab", "\n"]
@@ -278,10 +289,9 @@ def windowed(logits):
 def test_whatever_happens_every_task_ends_once_and_right(
     seed, sleeps, shifts, make_context, tmp_path, monkeypatch
 ):
-    # Some 140 times a file must reach the disk, which a busy machine lets take a second each.
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     threads = set(threading.enumerate())
     soak = Soak(seed, make_context, tmp_path, sleeps, shifts)
+    monkeypatch.setattr(os, "fsync", soak.harm.sync)
     try:
         soak.run(N_ROUNDS)
         soak.check()
