@@ -10,6 +10,7 @@ from app.chats.conversation import Message
 from app.chats.database import ChatDatabase
 from app.errors import AppError
 from app.services.engine_service import EngineService, sentence
+from app.services.reasoning import OPEN
 from app.services.running import Reply
 from app.services.sampling import used
 from app.services.token_log import TokenLog
@@ -210,6 +211,7 @@ class Replies(QObject):
         while reply.events:
             event = reply.events.popleft()
             if isinstance(event, engine.TextDelta):
+                pieces += self._opening(reply, progress) if not pieces else []
                 pieces.append(event.text)
                 n_tokens += len(event.tokens)
                 self.tokens.take(reply.message.id, event.probs)
@@ -238,6 +240,15 @@ class Replies(QObject):
             self._end(reply, last)
         elif reply.is_dirty and time.monotonic() - reply.committed_at >= COMMIT_S:
             self._commit(reply)
+
+    def _opening(self, reply: Reply, progress: Any) -> list[str]:
+        """Return the tag of a thought that the prompt has opened, before its first word."""
+        known = progress or reply.progress
+        if known is None or not known.is_reasoning or reply.text():
+            return []
+        if self.tokens.of(reply.message.id) is not None:
+            self.tokens.begin(reply.message.id, f"{OPEN}\n")
+        return [f"{OPEN}\n"]
 
     def _commit(self, reply: Reply) -> None:
         reply.committed_at = time.monotonic()

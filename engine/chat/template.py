@@ -1,5 +1,6 @@
 """ChatTemplate: messages to the prompt that a model was trained on, as text or as token ids."""
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cache, cached_property
@@ -19,6 +20,7 @@ from engine.errors import RequestError, TemplateError
 MAX_SOURCE_CHARS = 128 * 1024
 DEFAULT_LIMITS = Limits()
 KEY = "tokenizer.chat_template"
+_TAG = re.compile(r"\s*(<[^<>\s]{1,40}>|\[[A-Z_]{1,40}\])")  # as thoughts are opened
 # Refusals of templates that would stop what this program does rightly, by a mark in the source.
 _OVERRULED = (
     ("<|channel|>", "You have passed a message containing <|channel|> tags"),
@@ -202,7 +204,8 @@ class ChatTemplate:
         values["messages"] = fitted
         if add_generation_prompt:
             values["add_generation_prompt"] = True
-        return marked.concat((template.write(values, n_chars), begun))
+        written = template.write(values, n_chars)
+        return marked.concat((written, _without_tag(begun, marked.plain(written))))
 
     def _variables(
         self, tools: Any, enable_thinking: bool, more: Mapping[str, Any]
@@ -258,3 +261,13 @@ def _reason(error: Exception) -> str:
         return "it calls itself without end"
     words = str(error).strip().rstrip(".").replace("\n", " ")[:300]
     return words or type(error).__name__
+
+
+def _without_tag(begun: str, written: str) -> str:
+    """Return the beginning of an answer without the tag that the template has just opened."""
+    tag = _TAG.match(marked.plain(begun))
+    if tag is None or not written.rstrip().endswith(tag[1]):
+        return begun
+    rest = begun[tag.end() :]
+    is_next_line = written.endswith("\n") and marked.plain(rest).startswith("\n")
+    return rest[1:] if is_next_line else rest

@@ -34,8 +34,9 @@ class FakeClient:
     """Answers every request from a script, on one thread, in up to `n_slots` at a time.
 
     `reply` is the answer or a function of the request; `tokens_per_second` is math.inf, a speed,
-    or 0: nothing moves until `advance(n)`. `n_prompt` tokens are read `n_batch` per step.
-    Conversations are known by their text, in slots and in the files of `snapshot_dir`.
+    or 0: nothing moves until `advance(n)`. `n_prompt` tokens are read `n_batch` per step, and with
+    `opens_thought` end inside a thought. Conversations are known by their text, in slots and in
+    the files of `snapshot_dir`.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class FakeClient:
         n_cached: int = 0,
         n_batch: int = 8,
         n_ctx: int = 4096,
+        opens_thought: bool = False,
         load_error: EngineError | None = None,
         model_info: Any = None,
         snapshot_dir: Any = None,
@@ -58,7 +60,7 @@ class FakeClient:
         self.reply = reply
         self.tokens_per_second = tokens_per_second
         self.n_prompt, self.n_cached, self.n_batch = n_prompt, n_cached, n_batch
-        self.n_ctx = n_ctx
+        self.n_ctx, self.opens_thought = n_ctx, opens_thought
         self.info = model_info
         self.requests: list[CompletionRequest] = []
         self._load_error = load_error
@@ -368,7 +370,7 @@ class _Answer:
             yield Failed(error.kind, str(error), self.index)
             return
         self.started = time.monotonic()
-        yield from self._read(client.n_batch)
+        yield from self._read(client.n_batch, client.opens_thought)
         seeded = self.request.replace(seed=self.seed)
         reply = client.reply(seeded) if callable(client.reply) else client.reply
         for n, piece in enumerate(PIECE.findall(reply), start=1):
@@ -385,12 +387,11 @@ class _Answer:
                 return
         yield self._finished("eos")
 
-    def _read(self, n_batch: int) -> Iterator[Event]:
+    def _read(self, n_batch: int, is_reasoning: bool) -> Iterator[Event]:
         while True:
             self.read_ms = (time.monotonic() - self.started) * 1000
-            yield PromptProgress(
-                self.n_prompt, self.n_cached, self.n_read, self.read_ms, self.index
-            )
+            known = self.n_prompt, self.n_cached, self.n_read
+            yield PromptProgress(*known, self.read_ms, self.index, is_reasoning)
             n_left = self.n_prompt - self.n_cached - self.n_read
             if n_left == 0:
                 return

@@ -32,13 +32,17 @@ class TokenProb:
 
 @dataclass(frozen=True)
 class PromptProgress:
-    """How much of the prompt is known: tokens in all, found in memory, read so far by the model."""
+    """How much of the prompt is known: tokens in all, found in memory, read so far by the model.
+
+    `is_reasoning`: the prompt ends inside a thought, so that the answer begins with its rest.
+    """
 
     n_prompt: int
     n_cached: int
     n_read: int
     elapsed_ms: float
     index: int = 0
+    is_reasoning: bool = False
 
     @property
     def done(self) -> float:

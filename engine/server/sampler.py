@@ -12,6 +12,10 @@ class Sampler(Protocol):
         """Return whether nothing may follow any more: what was asked for is complete."""
 
     @property
+    def is_reasoning(self) -> bool:
+        """Return whether the text stands inside a thought."""
+
+    @property
     def stages(self) -> Sequence[Any]:
         """Return what each step did when the last token was chosen; empty unless asked for."""
 

@@ -127,8 +127,9 @@ class Slot:
         if self.request.return_progress and self.parent is None:
             elapsed_ms = (time.monotonic() - self.started_at) * 1000
             n_prompt = len(self.prompt)
-            progress = PromptProgress(n_prompt, self.n_cached, self.n_read, elapsed_ms, self.index)
-            self.send(progress)
+            known = n_prompt, self.n_cached, self.n_read
+            is_reasoning = self.sampler is not None and self.sampler.is_reasoning
+            self.send(PromptProgress(*known, elapsed_ms, self.index, is_reasoning))
 
     def send_text(self, text: str, tokens: tuple[int, ...] = (), probs: Any = ()) -> None:
         """Deliver certain text with the tokens sampled for it."""

@@ -250,6 +250,7 @@ class SeededSampler:
     """Argmax at temperature 0, else a seeded draw; goes on drawing when parameters change."""
 
     must_end = False
+    is_reasoning = False
 
     def __init__(self, request, prompt=()):
         self.params = request.params

@@ -117,3 +117,12 @@ def test_only_the_last_answers_are_kept():
 
 def test_tokens_are_shown_so_that_they_can_be_told_apart():
     assert [shown(b" a\n"), shown(b""), shown(b"\xe2\x82")] == [" a↵", "∅", "E2 82"]
+
+
+def test_the_tokens_of_a_thought_that_the_prompt_opened_stand_behind_its_tag(services, qtbot):
+    services.engine.client.opens_thought = True
+    services.replies.tokens.is_wanted = True
+    message = ask(services, qtbot)
+    known = services.replies.tokens.of(message.id)
+    assert message.text.startswith("<think>\nseed") and known.before == "<think>\n"
+    assert known.text_until(len(known.tokens)) == message.text

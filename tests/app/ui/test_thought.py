@@ -139,3 +139,31 @@ def test_nothing_offers_to_end_a_thought_that_is_over(window, qtbot):
     window.services.database.update_message(message.id, text=REPLY)
     window.pane.open(window.pane.conversation_id)
     assert last_view(window).thought.answer.isHidden()
+
+
+def test_a_thought_that_the_template_opened_is_folded_from_its_first_word(tmp_path, qtbot):
+    reply = "I count. </think>\n\nTen."
+    clients = make.Clients(reply=reply, tokens_per_second=0, n_prompt=24, opens_thought=True)
+    with make.window(tmp_path, clients) as window:
+        qtbot.waitUntil(lambda: window.services.engine.state == "ready")
+        say(window, "How many?")
+        clients.last.advance(2)
+        qtbot.waitUntil(lambda: last_view(window).reading is not None)
+        assert last_view(window).thought is None  # the prompt is still being read
+        clients.last.advance(4)
+        qtbot.waitUntil(lambda: last_view(window).thought is not None)
+        view = last_view(window)
+        assert view.thought.fold.text().startswith("Thinking…") and not view.views
+        assert view.thought.answer.isVisibleTo(view)
+        window.pane.stop()
+        settle(window, qtbot)
+        half = window.pane.transcript.messages[-1]
+        assert half.text.startswith("<think>\nI") and half.state == "cancelled"
+        window.pane.acts.act_on_last("message.continue")
+        clients.last.advance(3)
+        assert clients.last.requests[-1].prompt[-1]["content"] == half.text
+        assert window.services.database.message(half.id).text.count("<think>") == 1
+        window.pane.stop()
+        settle(window, qtbot)
+        window.pane.open(window.pane.conversation_id)
+        assert last_view(window).thought is not None and not last_view(window).views

@@ -154,6 +154,23 @@ def test_the_answer_is_opened_only_when_wanted_and_can_be_continued():
     assert template.render(TALK[:3], continue_last=True) == closed + "<|im_start|>assistant\nA"
 
 
+@pytest.mark.parametrize(
+    ("begun", "written"),
+    [
+        ("<think>\nFirst", "<think>\nFirst"),
+        ("\n<think>First", "<think>\nFirst"),
+        ("First", "<think>\nFirst"),
+        ("<b>First", "<think>\n<b>First"),
+        ("<think>\nA</think>B <think>", "<think>\nA</think>B <think>"),
+    ],
+)
+def test_a_thought_that_the_template_opens_is_not_opened_twice(begun, written):
+    source = "{{ messages[0].content }}{% if add_generation_prompt %}:<think>\n{% endif %}"
+    talk = [TALK[1], {"role": "assistant", "content": begun}]
+    shown = ChatTemplate(source).render(talk, continue_last=True)
+    assert shown == "Q:" + written
+
+
 def test_variables_of_the_field():
     source = (
         "{{ bos_token }}{{ eos_token }}{{ add_generation_prompt is defined }}{{ enable_thinking }}"
