@@ -49,6 +49,8 @@ class PresetRow(QWidget):
 
     def set_presets(self, presets: Sequence[Any]) -> None:
         """Offer these presets; one without values stands there, but cannot be chosen."""
+        if self.buttons and list(presets) == list(self._presets):
+            return  # whoever has the keyboard on a button keeps it
         self._presets = presets
         for shown in self.buttons.values():
             self._grid.removeWidget(shown)

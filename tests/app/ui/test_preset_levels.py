@@ -117,6 +117,15 @@ def test_a_preset_of_a_chat_is_saved_by_name_and_changes_no_other(window):
     assert marked == ["Letters"]
 
 
+def test_the_keyboard_stays_on_a_preset_while_other_things_happen(window, qtbot):
+    shown = window.sampling.panel.presets.buttons["creative"]
+    window.activateWindow()
+    shown.setFocus()
+    qtbot.waitUntil(shown.hasFocus)
+    window.sampling.show_values()
+    assert window.sampling.panel.presets.buttons["creative"] is shown and shown.hasFocus()
+
+
 def test_a_preset_is_deleted_and_comes_back(window):
     window.sampling.store("Letters")
     preset = window.services.presets.find("letters")
