@@ -28,6 +28,7 @@ class SlotView:
     n_prompt: int
     n_cached: int
     n_generated: int
+    n_bytes: int
     rate: float
 
     @property
@@ -109,7 +110,12 @@ class Slots(QObject):
             return "running", self._running_words(conversation_id, reply)
         slot = self.of_conversation(conversation_id)
         if slot is not None:
-            return "ready", tr("ready · {n} tokens", n=count(slot.n_tokens))
+            words = tr(
+                "ready · {n} tokens · {size}",
+                n=count(slot.n_tokens),
+                size=megabytes(slot.n_bytes),
+            )
+            return "ready", words
         saved = self.saved_memory(conversation_id)
         if saved is not None:
             words = tr(
@@ -209,6 +215,7 @@ class Slots(QObject):
             n_prompt=status.n_prompt,
             n_cached=status.n_cached,
             n_generated=status.n_generated,
+            n_bytes=status.n_bytes,
             rate=reply.speed.rate() if reply is not None else 0.0,
         )
 

@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -116,13 +117,14 @@ class FakeClient:
         return CompletionHandle(request, mailbox, self._wake, id_task)
 
     def slots(self) -> list[SlotStatus]:
-        """Return the state of every slot."""
-        return [
+        """Return the state of every slot; a token is said to have 1 KB of memory."""
+        found = [
             answer.status(i)
             if answer
             else SlotStatus(i, "idle", self.n_ctx, -1, self._memory.slots[i].n_tokens)
             for i, answer in enumerate(self._slots)
         ]
+        return [replace(status, n_bytes=status.n_tokens << 10) for status in found]
 
     def infill(self, prefix: str, suffix: str, **options: Any) -> CompletionHandle:
         """Answer from the script."""

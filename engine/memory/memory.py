@@ -193,6 +193,11 @@ class Memory:
         """Return the last position that the sequence remembers, or -1."""
         return self.lists[self._checked(seq_id)][0].pos_max
 
+    def count_bytes(self, seq_id: int) -> int:
+        """Return the bytes of the pages of a sequence, shared ones too; any thread may ask."""
+        lists = self.lists[self._checked(seq_id)]
+        return sum(one.n_pages * one.pool.page_bytes for one in lists)
+
     def reaches(self, seq_id: int, pos: int) -> bool:
         """Return whether a sequence holds all that position `pos`, if it came next, looks back at.
 

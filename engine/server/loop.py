@@ -89,7 +89,9 @@ class EngineLoop:
 
     def slots(self) -> list[SlotStatus]:
         """Return the state of every slot at once, also during a decode."""
-        return [slot.status() for slot in self._slots]
+        session = self._session
+        sizes = {} if session is None else session.slot_bytes()
+        return [slot.status(sizes.get(slot.id, 0)) for slot in self._slots]
 
     def metrics(self) -> Metrics:
         """Return the counters at once, also during a decode."""

@@ -18,6 +18,7 @@ class SlotStatus:
     n_cached: int = 0
     n_read: int = 0
     n_generated: int = 0
+    n_bytes: int = 0  # of K and V in memory
 
     @property
     def is_processing(self) -> bool:

@@ -59,6 +59,11 @@ class Session:
         self._embedder = Embedder(loaded.context, self.cache.make_room)
         self.cache.last_resort = self._embedder.give_way
 
+    def slot_bytes(self) -> dict[int, int]:
+        """Return the bytes of K and V of each slot; any thread may ask, also during a decode."""
+        memory = self._context.memory
+        return {slot.id: memory.count_bytes(slot.id) for slot in self.scheduler.slots}
+
     # ------------------------------------------------------------- the loop
 
     def run(self, sleep_after_s: float) -> None:

@@ -166,8 +166,11 @@ class Slot:
             generate_ms=(self.last_token_at - self.first_token_at) * 1000 if has_token else 0.0,
         )
 
-    def status(self) -> SlotStatus:
-        """Return what the slot list shows; any thread may ask, while the slot moves on."""
+    def status(self, n_bytes: int = 0) -> SlotStatus:
+        """Return what the slot list shows; any thread may ask, while the slot moves on.
+
+        `n_bytes` are those of its K and V.
+        """
         task = self.task
         return SlotStatus(
             id=self.id,
@@ -179,4 +182,5 @@ class Slot:
             n_cached=self.n_cached,
             n_read=self.n_read,
             n_generated=len(self.generated),
+            n_bytes=n_bytes,
         )

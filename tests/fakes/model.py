@@ -98,6 +98,9 @@ class ListMemory:
     def forget_spare(self):
         """No text that is embedded takes cells here."""
 
+    def count_bytes(self, seq):
+        return 8 * len(self.cells(seq))
+
     def begin_anew(self):
         self.sequences.clear()
         self.snapshots.clear()
@@ -121,7 +124,7 @@ class ListSnapshot:
         self.n_bytes, self.pos_min = len(tokens), 0
         memory.snapshots.append(self)
 
-    def write(self, path, extras=(), *, adds=False, behind=None):
+    def write(self, path, extras=(), *, adds=False, behind=()):
         assert self in self.memory.snapshots, "written after it was released"
         write_json(path, self.tokens, dict(extras))
         return Path(path).stat().st_size
@@ -139,7 +142,7 @@ def write_json(path, tokens, extras):
 
 
 class Saved:
-    checkpoint = 0
+    checkpoints = ()
 
     def __init__(self, path):
         try:
@@ -224,8 +227,8 @@ class ScriptedContext:
     def peek_saved(self, path):
         return Saved(path).tokens
 
-    def peek_checkpoint(self, path):
-        return 0
+    def peek_checkpoints(self, path):
+        return ()
 
     def read_saved(self, path):
         return Saved(path)

@@ -44,7 +44,7 @@ def test_lamps_say_what_happens_with_numbers(services, clients, qtbot):
     finish(services, clients, qtbot)
     state, words = services.slots.lamp(second)
     n_tokens = services.slots.of_conversation(second).n_tokens
-    assert (state, words) == ("ready", f"ready · {n_tokens} tokens") and n_tokens > 16
+    assert (state, words) == ("ready", f"ready · {n_tokens} tokens · 1 MB") and n_tokens > 16
     assert services.slots.lamp(999)[0] == "cold"
 
 

@@ -63,5 +63,5 @@ def test_the_hover_words_of_the_list_carry_numbers(window, qtbot):
     model = window.sidebar.model
     index = model.index(model.row_of(window.pane.conversation_id))
     title, words = model.data(index, int(Qt.ItemDataRole.ToolTipRole)).split("\n")
-    assert title == "Hello" and words.startswith("ready · ") and words.endswith(" tokens")
+    assert title == "Hello" and words.startswith("ready · ") and words.endswith(" tokens · 1 MB")
     assert model.rows[index.row()].lamp == "ready"

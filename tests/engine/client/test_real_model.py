@@ -37,6 +37,9 @@ def test_a_greedy_answer_streams_and_again_reads_nothing(client):
     assert last.timings.n_prompt == last.timings.n_cached + last.timings.n_read == 5
     again = ask(client, prompt, n_predict=12).result()
     assert (again.tokens, again.timings.n_read) == (last.tokens, 0)
+    # 16 tokens in one page of 32 cells: K and V of 3 heads of 64 halves, 30 layers.
+    slot = client.slots()[again.id_slot]
+    assert (slot.n_tokens, slot.n_bytes) == (16, 32 * 2 * 3 * 64 * 2 * 30)
 
 
 def test_follow_ups_read_only_what_is_new(client):
