@@ -27,7 +27,7 @@ def replace_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        descriptor, beside = tempfile.mkstemp(prefix=f".{path.name[:60]}.", dir=path.parent)
         try:
             with open(descriptor, "wb") as file:
                 write(file)

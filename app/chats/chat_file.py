@@ -5,6 +5,7 @@ The file is a zip archive of `about.json`, `chat.json` (`export.json_text`) and,
 """
 
 import json
+import os
 import re
 import shutil
 import tempfile
@@ -19,6 +20,7 @@ from app.files import replace_whole, storage_error
 from app.strings import tr
 
 SUFFIX = ".inglenook"
+PASSING = ".passing"  # ends the name of a memory on its way into a chat file or out of one
 FORMAT, VERSION = "inglenook conversation with memory", 1
 _ABOUT, _CHAT, _MEMORY = "about.json", "chat.json", "memory.safetensors"
 _ABOUT_BYTES = 1 << 16
@@ -63,6 +65,17 @@ def write_chat_file(
                 archive.write(memory, _MEMORY, zipfile.ZIP_STORED)
 
     replace_whole(path, write)
+
+
+def passing_file(folder: Path) -> Path:
+    """Make an empty file in `folder` for a memory on its way; whoever asked deletes it.
+
+    Raises OSError.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(prefix=".chat-", suffix=PASSING, dir=folder)
+    os.close(descriptor)
+    return Path(name)
 
 
 def read_chat_file(path: Path, folder: Path) -> ChatFile:
@@ -117,15 +130,14 @@ def _copied(archive: zipfile.ZipFile, path: Path, folder: Path) -> Path:
     entry = archive.getinfo(_MEMORY)
     if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > path.stat().st_size:
         raise ValueError("the memory is not stored as it is")
-    folder.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(prefix=".chat-", suffix=".part", dir=folder)
+    passing = passing_file(folder)
     try:
-        with open(descriptor, "wb") as copy, archive.open(entry) as memory:
+        with open(passing, "wb") as copy, archive.open(entry) as memory:
             shutil.copyfileobj(memory, copy, 1 << 20)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        passing.unlink(missing_ok=True)
         raise
-    return Path(name)
+    return passing
 
 
 def _damaged(reason: str) -> ExchangeError:

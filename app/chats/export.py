@@ -92,6 +92,8 @@ def _checked(given: dict[str, Any]) -> tuple[dict[str, Any], list[Message], int 
         text, record = _of_kind(each["text"], str, "text"), _of_kind(each["record"], dict, "record")
         created = _of_kind(each["created"], float, "created")
         role, state = each["role"], each["state"]
+        if state == "running":  # nobody writes it where it is read
+            state = "interrupted"
         messages.append(Message(each["id"], 0, parent, role, text, state, record, created))
     leaf = given.get("leaf")
     return fields, messages, leaf if leaf in known else None

@@ -8,9 +8,16 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
-from app.chats.chat_file import ChatFile, Remembered, read_chat_file, write_chat_file
+from app.chats.chat_file import (
+    ChatFile,
+    Remembered,
+    passing_file,
+    read_chat_file,
+    write_chat_file,
+)
 from app.chats.export import json_text, read_json
 from app.errors import AppError
+from app.files import storage_error
 from app.services.chats import Chats
 from app.services.engine_service import EngineService, sentence
 from app.services.jobs import Jobs
@@ -60,16 +67,25 @@ class ChatFiles(QObject):
         if self._engine.state != "ready" or client is None or conversation.leaf_id is None:
             self._write_kept(parcel, conversation_id)
             return
-        memory = self._memories.files.folder / f".chat-{conversation_id}-{path.name}.part"
-        memory.parent.mkdir(parents=True, exist_ok=True)
+        folder = self._memories.files.folder
+        try:
+            memory = passing_file(folder)
+        except OSError as error:
+            raise storage_error(error, folder / path.name) from error
         prompt = self._chats.prompt_of(database.message(conversation.leaf_id))
         model, mark = self._engine.name, self._engine.mark
 
         def write(done: Any) -> None:
             remembered = Remembered(model, mark, done.n_tokens) if done.n_tokens else Remembered()
+            if not done.n_tokens:
+                self._drop(memory)
             self._write(parcel, remembered, memory if done.n_tokens else None, is_passing=True)
 
-        self._follow(client.export_memory(prompt, memory), write)
+        def refuse(error: BaseException) -> None:
+            self._drop(memory)
+            self.said.emit(_reason(error))
+
+        self._follow(client.export_memory(prompt, memory), write, refuse)
 
     def _write_kept(self, parcel: _Parcel, conversation_id: int) -> None:
         """Without the model: what is kept of the conversation on the disk goes along."""
@@ -140,8 +156,7 @@ class ChatFiles(QObject):
 
         def refuse(error: BaseException) -> None:
             self._drop(memory)
-            why = sentence(error) if isinstance(error, Exception) else str(error)
-            self.said.emit(tr("The chat must be read again: {why}", why=why))
+            self.said.emit(tr("The chat must be read again: {why}", why=_reason(error)))
 
         self._follow(client.import_memory(memory, kept), note, refuse)
 
@@ -175,7 +190,7 @@ class ChatFiles(QObject):
         self,
         reply: "Future[Any]",
         done: Callable[[Any], Any],
-        failed: Callable[[BaseException], None] | None = None,
+        failed: Callable[[BaseException], None],
     ) -> None:
         """Go on here, on the GUI thread, when the engine has answered."""
 
@@ -183,9 +198,11 @@ class ChatFiles(QObject):
             error = reply.exception()
             if error is None:
                 done(reply.result())
-            elif failed is not None:
-                failed(error)
             else:
-                self.said.emit(sentence(error) if isinstance(error, Exception) else str(error))
+                failed(error)
 
         reply.add_done_callback(lambda _: self._jobs.post(land))
+
+
+def _reason(error: BaseException) -> str:
+    return sentence(error) if isinstance(error, Exception) else str(error)

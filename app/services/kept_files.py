@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from app.chats.chat_file import PASSING
 from app.files import write_whole
 
 INDEX = "index.json"
@@ -152,8 +153,8 @@ class KeptFiles:
         return write
 
     def sweep(self) -> None:
-        """Delete what a run that was killed left half written; any thread may."""
-        for path in self.folder.glob(".chat-*.part"):
+        """Delete memories that a run that was killed left on their way; any thread may."""
+        for path in self.folder.glob(f".chat-*{PASSING}"):
             try:
                 if time.time() - path.stat().st_mtime > _OLD_S:
                     path.unlink()

@@ -38,6 +38,14 @@ def tree(db):
     return db.conversation(conversation.id)
 
 
+def test_an_answer_that_was_running_is_interrupted_where_nobody_writes_it(db, other):
+    conversation = tree(db)
+    db.add_message(conversation.id, conversation.leaf_id, "assistant", "so far", "running")
+    (copy,) = read_json(other, json_text(db, [conversation.id]))
+    assert [m.state for m in other.messages(copy.id)].count("interrupted") == 2
+    assert "running" not in {m.state for m in other.messages(copy.id)}
+
+
 def test_markdown(db):
     conversation = tree(db)
     branch = db.branch(conversation.id, db.messages(conversation.id)[1].id)

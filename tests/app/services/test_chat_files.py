@@ -82,6 +82,53 @@ def test_without_a_model_the_memory_waits_for_it(program, tmp_path, qtbot):
     assert n_known(there, copy)[0] == "disk"
 
 
+def test_a_model_that_is_being_loaded_takes_the_memory_it_finds_waiting(program, tmp_path, qtbot):
+    from engine.memory.state_file import sweep_unfinished
+
+    path = tmp_path / "sky.inglenook"
+    saved(program("here"), path, qtbot)
+    there = program("there", model="")
+    there.engine.state = "loading"
+    copy = opened(there, path, qtbot)
+    qtbot.waitUntil(lambda: bool(list(there.paths.snapshots.glob(".chat-*"))))
+    sweep_unfinished(there.paths.snapshots)  # as an engine does that begins
+    there.engine.state = "empty"
+    load(there, tmp_path / MODEL, qtbot)
+    qtbot.waitUntil(lambda: bool(there.heard))
+    assert "nothing read again" in there.heard[0]
+    assert n_known(there, copy)[0] == "disk"
+
+
+def test_a_chat_with_the_longest_name_is_saved(program, tmp_path, qtbot):
+    here, path = program("here"), tmp_path / ("x" * 240 + ".inglenook")
+    saved(here, path, qtbot)
+    assert "with its memory of" in here.heard[0]
+    qtbot.waitUntil(lambda: not list(here.paths.snapshots.glob(".chat-*")))
+
+
+def test_nothing_is_left_where_the_memory_could_not_be_written(
+    program, tmp_path, qtbot, monkeypatch
+):
+    here = program("here")
+    from concurrent.futures import Future
+
+    from engine import EngineError
+
+    def refuse(_prompt, _path):
+        done = Future()
+        done.set_exception(EngineError("The disk is full."))
+        return done
+
+    chat = saved(here, tmp_path / "a.inglenook", qtbot)
+    here.heard.clear()
+    monkeypatch.setattr(here.engine.client, "export_memory", refuse)
+    here.chat_files.save(chat, tmp_path / "b.inglenook")
+    qtbot.waitUntil(lambda: bool(here.heard))
+    assert here.heard == ["The disk is full."]
+    assert not (tmp_path / "b.inglenook").exists()
+    qtbot.waitUntil(lambda: not list(here.paths.snapshots.glob(".chat-*")))
+
+
 def test_a_memory_that_does_not_fit_is_said_and_the_chat_is_there(
     program, tmp_path, qtbot, monkeypatch
 ):

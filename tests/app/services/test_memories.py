@@ -231,7 +231,7 @@ def test_what_a_killed_run_left_half_written_is_swept(start):
     with start() as run:
         folder = run.services.paths.snapshots
         run.kept()
-        old, fresh = folder / ".chat-1-x.part", folder / ".chat-2-x.part"
+        old, fresh = folder / ".chat-1-x.passing", folder / ".chat-2-x.passing"
         for path in (old, fresh):
             path.write_text("half")
         os.utime(old, (1, 1))
