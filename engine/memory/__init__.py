@@ -22,7 +22,7 @@ A file comes back in two steps as well:
 
     saved = context.read_saved(path)               # any thread: maps, checks everything
     tokens = context.restore_saved(saved, seq_id)  # the engine thread: copies the pages
-    saved.checkpoint, saved.cut()                  # the same as it was some tokens before
+    saved.checkpoints, saved.first(n)              # the same as it was some tokens before
 
 `context.save_sequence` and `context.restore_sequence` do both steps at once.
 """

@@ -1,12 +1,12 @@
 """One sequence out of a file: its tokens, positions, and pages of K and V, held against a memory.
 
 Each piece of a file brings pages of its own and says of which pages, its own and those of the
-pieces before, the sequence is made now. Where layers have a window it may say so a second time,
-for a checkpoint: the sequence as it was some tokens before its end.
+pieces before, the sequence is made now. Where layers have a window it says so for checkpoints too:
+the sequence as it was some tokens before its end.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +28,7 @@ FORMAT = "inglenook sequence 3"
 OLD_FORMAT = "inglenook sequence 2"  # one piece, without lists of pages
 MODEL_NAME = "model name"  # not compared: what a person is told
 EXTRA = "extra."
+MAX_CHECKPOINTS = 64
 # What a person is told of that which differs.
 _WORDS = {
     "memory type": "type of K and V",
@@ -41,26 +42,26 @@ class StoredPool:
     """The pages of one pool in a file, and which of them a sequence shows, by their index.
 
     `rows` int32[n, 32] are the positions of each page's cells, -1 = empty; `behind` are the pages
-    of the checkpoint, None where it needs none of its own.
+    of each checkpoint, by its tokens, where they are not the first ones of the sequence.
     """
 
     rows: Positions
     pages: Positions
-    behind: Positions | None = None
+    behind: Mapping[int, Positions] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class SavedSequence:
     """A file that has been read and found whole and fitting; its arrays are mapped, not read.
 
-    `checkpoint` is how many of its tokens `cut` leaves, 0 where it has none. Positions from `end`
-    on do not belong to it.
+    `checkpoints` are the numbers of tokens that one can go back to, rising, where layers have a
+    window. Positions from `end` on do not belong to it.
     """
 
     tokens: NDArray[np.int32]
     file: StateFile
     pools: tuple[StoredPool, ...]
-    checkpoint: int = 0
+    checkpoints: tuple[int, ...] = ()
     end: int = NO_END
 
     @property
@@ -85,10 +86,6 @@ class SavedSequence:
         shown = self.shown(0)
         return shown[shown != EMPTY]
 
-    def cut(self) -> "SavedSequence":
-        """Return the sequence as it was at its checkpoint; itself where it has none."""
-        return self.first(self.checkpoint) if self.checkpoint else self
-
     def first(self, n_tokens: int) -> "SavedSequence":
         """Return the sequence of the first tokens, one at least.
 
@@ -97,11 +94,12 @@ class SavedSequence:
         if n_tokens >= len(self.tokens):
             return self
         end = int(self.positions[n_tokens - 1]) + 1
-        checkpoint = self.checkpoint if self.checkpoint < n_tokens else 0
-        is_behind = n_tokens == self.checkpoint
-        pools = tuple(_first_pages(pool, end, is_behind) for pool in self.pools)
         return replace(
-            self, tokens=self.tokens[:n_tokens], pools=pools, checkpoint=checkpoint, end=end
+            self,
+            tokens=self.tokens[:n_tokens],
+            pools=tuple(_first_pages(pool, end, n_tokens) for pool in self.pools),
+            checkpoints=tuple(n for n in self.checkpoints if n < n_tokens),
+            end=end,
         )
 
     def check(self, pools: Sequence[PagePool]) -> None:
@@ -111,10 +109,10 @@ class SavedSequence:
             _check_window(self, i, pool.shape.window)
 
 
-def _first_pages(pool: StoredPool, end: int, is_behind: bool) -> StoredPool:
-    pages = pool.pages if pool.behind is None or not is_behind else pool.behind
+def _first_pages(pool: StoredPool, end: int, n_tokens: int) -> StoredPool:
+    pages = pool.behind.get(n_tokens, pool.pages)
     rows = pool.rows[pages]
-    behind = None if is_behind else pool.behind
+    behind = {n: listed for n, listed in pool.behind.items() if n < n_tokens}
     return StoredPool(pool.rows, pages[((rows != EMPTY) & (rows < end)).any(axis=1)], behind)
 
 
@@ -129,8 +127,8 @@ def read_sequence(
     Changes nothing. Raises StateFileError with the reason if it does not fit.
     """
     saved = compose(read_state(path), fingerprint, n_vocab, len(pools))
-    saved.check(pools)
-    saved.cut().check(pools)
+    for n_tokens in (len(saved.tokens), *saved.checkpoints):
+        saved.first(n_tokens).check(pools)
     for piece in saved.file.pieces:
         for i, pool in enumerate(pools):
             _check_layers(piece, pool, len(piece.arrays[f"pool.{i}.positions"]))
@@ -138,7 +136,7 @@ def read_sequence(
 
 
 def peek_sequence(path: Path, fingerprint: Mapping[str, str], n_vocab: int) -> SavedSequence:
-    """Return the tokens of a file that fits, and its checkpoint, without reading its pages.
+    """Return the tokens of a file that fits, and its checkpoints, without reading its pages.
 
     Raises StateFileError with the reason; what is altered in the pages is not found here.
     """
@@ -158,15 +156,9 @@ def compose(
         tokens = _follow(tokens, piece)
     if len(tokens) and not 0 <= int(tokens.min()) <= int(tokens.max()) < n_vocab:
         raise StateFileError("The saved memory names tokens that the model does not have.")
-    last = file.pieces[-1].arrays
-    checkpoint = 0
-    if "checkpoint" in last:
-        at = _array(file.pieces[-1], "checkpoint", np.int32, 1)
-        checkpoint = int(at[0]) if len(at) == 1 else -1
-        if not 0 < checkpoint <= len(tokens):
-            raise StateFileError("The saved memory is damaged: its checkpoint is nowhere in it.")
-    pools = tuple(_stored_pool(file, i) for i in range(n_pools))
-    saved = SavedSequence(tokens, file, pools, checkpoint)
+    checkpoints = _checkpoints(file.pieces[-1], len(tokens))
+    pools = tuple(_stored_pool(file, i, checkpoints) for i in range(n_pools))
+    saved = SavedSequence(tokens, file, pools, checkpoints)
     if n_pools and len(saved.positions) != len(tokens):
         raise StateFileError("The saved memory is damaged: its tokens and positions differ.")
     return saved
@@ -181,7 +173,17 @@ def _follow(tokens: NDArray[np.int32], piece: Piece) -> NDArray[np.int32]:
     return np.concatenate([tokens[:n_kept], _array(piece, "tokens", np.int32, 1)])
 
 
-def _stored_pool(file: StateFile, i: int) -> StoredPool:
+def _checkpoints(piece: Piece, n_tokens: int) -> tuple[int, ...]:
+    if "checkpoints" not in piece.arrays:
+        return ()
+    found = _array(piece, "checkpoints", np.int32, 1)
+    steps = np.diff(found, prepend=np.int32(0), append=np.int32(n_tokens + 1))
+    if len(found) > MAX_CHECKPOINTS or not (steps > 0).all():
+        raise StateFileError("The saved memory is damaged: its checkpoints are not in it.")
+    return tuple(found.tolist())
+
+
+def _stored_pool(file: StateFile, i: int, checkpoints: Sequence[int]) -> StoredPool:
     rows = [_array(piece, f"pool.{i}.positions", np.int32, 2) for piece in file.pieces]
     if any(each.shape[1] != PAGE_CELLS for each in rows):
         raise StateFileError("The saved memory is damaged: its positions are in disorder.")
@@ -190,11 +192,12 @@ def _stored_pool(file: StateFile, i: int) -> StoredPool:
     pages = np.arange(len(together), dtype=np.int32)
     if last.metadata["format"] != OLD_FORMAT:
         pages = _array(last, name, np.int32, 1)
-    behind = None
-    if f"pool.{i}.behind" in last.arrays:
-        behind = _array(last, f"pool.{i}.behind", np.int32, 1)
-    for chosen in (pages, behind):
-        if chosen is not None and len(chosen):
+    names = {n: f"pool.{i}.behind.{n}" for n in checkpoints}
+    behind = {
+        n: _array(last, name, np.int32, 1) for n, name in names.items() if name in last.arrays
+    }
+    for chosen in (pages, *behind.values()):
+        if len(chosen):
             if not 0 <= int(chosen.min()) <= int(chosen.max()) < len(together):
                 raise StateFileError("The saved memory is damaged: it lists a page that is none.")
     return StoredPool(together, pages, behind)

@@ -23,22 +23,23 @@ from engine.memory.state_piece import Part
 
 MOST_GROWTH = 1.5
 MANY_PIECES = 64
+MOST_CHECKPOINTS = 6  # of which the newest stay: three questions and their answers
 _CHUNK_BYTES = 4 << 20
 _NO_VOCAB_LIMIT = 1 << 31
 
 
 @dataclass(frozen=True)
 class Held:
-    """What is to be written: a sequence's tokens and its lists, and those at its checkpoint.
+    """What is to be written: a sequence's tokens and its lists, and those that it had before.
 
+    `behind` are the lists as they were at checkpoints, each with its number of tokens.
     Nobody may change the lists or their pages meanwhile, and no cell may wait for a shift.
     """
 
     tokens: NDArray[np.int32]
     lists: Sequence[PageList]
     extras: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
-    n_checkpoint: int = 0
-    lists_behind: Sequence[PageList] = ()
+    behind: Sequence[tuple[int, Sequence[PageList]]] = ()
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class _PoolPlan:
     written: NDArray[np.int32]
     rows: Positions
     pages: Positions
-    behind: Positions | None
+    behind: Mapping[int, Positions]
 
     @property
     def n_bytes(self) -> int:
@@ -69,8 +70,10 @@ def write_sequence(
         n_bytes = _add(path, fingerprint, held)
         if n_bytes is not None:
             return n_bytes
-    plans = [_plan(held, i, None, 0) for i in range(len(held.lists))]
-    return write_state(path, {"format": FORMAT, **fingerprint}, _parts(held, plans, 0))
+    plans = [_plan(held, i, None, 0, {}) for i in range(len(held.lists))]
+    checkpoints = sorted(n for n, _ in held.behind)
+    parts = _parts(held, plans, 0, checkpoints)
+    return write_state(path, {"format": FORMAT, **fingerprint}, parts)
 
 
 def _add(path: Path, fingerprint: Mapping[str, str], held: Held) -> int | None:
@@ -84,10 +87,14 @@ def _add(path: Path, fingerprint: Mapping[str, str], held: Held) -> int | None:
         return None
     n_kept = _count_same(held, known)
     end = _end_of_same(held, known, n_kept)
-    plans = [_plan(held, i, known, end) for i in range(len(held.lists))]
+    new = {n for n, _ in held.behind}
+    kept = [n for n in known.checkpoints if n <= n_kept and n not in new]
+    kept = kept[max(0, len(kept) + len(new) - MOST_CHECKPOINTS) :]
+    behind = [{n: pool.behind[n] for n in kept if n in pool.behind} for pool in known.pools]
+    plans = [_plan(held, i, known, end, behind[i]) for i in range(len(held.lists))]
     if _is_whole(held, known, plans, n_kept):
         return 0
-    parts = _parts(held, plans, n_kept)
+    parts = _parts(held, plans, n_kept, sorted({*kept, *new}))
     n_needed = sum(_needed_bytes(plan) for plan in plans)
     n_after = file.n_bytes + sum(part.n_bytes for part in parts)
     if n_after > MOST_GROWTH * n_needed + _CHUNK_BYTES:
@@ -110,16 +117,18 @@ def copy_sequence(
     metadata = {**saved.file.pieces[-1].metadata, "format": FORMAT, "kept tokens": "0"}
     for name in CHECKSUMS:
         metadata.pop(name, None)
-    parts = _first_parts(saved.tokens, saved.extras, saved.checkpoint)
+    parts = _first_parts(saved.tokens, saved.extras, saved.checkpoints)
     chosen = []
     for i, stored in enumerate(saved.pools):
-        behind = stored.pages[:0] if stored.behind is None else stored.behind
-        pages = np.array(list(dict.fromkeys([*stored.pages.tolist(), *behind.tolist()])), np.int32)
-        index = {page: at for at, page in enumerate(pages.tolist())}
-        listed = [np.array([index[p] for p in each], np.int32) for each in (stored.pages, behind)]
-        has_behind = saved.checkpoint and stored.behind is not None
+        listed = np.concatenate([stored.pages, *stored.behind.values()])
+        index = {page: at for at, page in enumerate(dict.fromkeys(listed.tolist()))}
+        pages = np.array(list(index), np.int32)
+        first, *behind = (
+            np.array([index[page] for page in each.tolist()], np.int32)
+            for each in (stored.pages, *stored.behind.values())
+        )
         rows = _cut(stored.rows[pages], saved.end)
-        parts += _list_parts(i, rows, listed[0], listed[1] if has_behind else None)
+        parts += _list_parts(i, rows, first, dict(zip(stored.behind, behind, strict=True)))
         chosen.append(pages)
     for i, (pool, pages) in enumerate(zip(pools, chosen, strict=True)):
         for name, array in layers_of(pool):
@@ -163,7 +172,8 @@ def _end_of_same(held: Held, known: SavedSequence, n_same: int) -> int:
 def _is_whole(held: Held, known: SavedSequence, plans: Sequence[_PoolPlan], n_kept: int) -> bool:
     """Return whether the file holds the same already."""
     is_same = n_kept == len(held.tokens) == len(known.tokens)
-    is_same &= held.n_checkpoint in (0, known.checkpoint) and not any(p.n_bytes for p in plans)
+    is_same &= {n for n, _ in held.behind} <= set(known.checkpoints)
+    is_same &= not any(plan.n_bytes for plan in plans)
     extras = known.extras
     return is_same and all(
         name in extras and np.array_equal(extras[name], held.extras[name], equal_nan=True)
@@ -171,14 +181,19 @@ def _is_whole(held: Held, known: SavedSequence, plans: Sequence[_PoolPlan], n_ke
     )
 
 
-def _plan(held: Held, i: int, known: SavedSequence | None, end: int) -> _PoolPlan:
-    """Return which pages of a pool to write, the file holding `known` up to position `end`."""
+def _plan(
+    held: Held, i: int, known: SavedSequence | None, end: int, kept: Mapping[int, Positions]
+) -> _PoolPlan:
+    """Return which pages of a pool to write, the file holding `known` up to position `end`.
+
+    `kept` are the pages of checkpoints that the file goes on to have.
+    """
     places: dict[bytes, int] = {}
     n_there = 0
     if known is not None:
         stored = known.pools[i]
         n_there = len(stored.rows)
-        listed = [stored.pages, *([] if stored.behind is None else [stored.behind])]
+        listed = [stored.pages, *stored.behind.values()]
         for at in np.unique(np.concatenate(listed)).tolist():
             if stored.rows[at].max() < end:
                 places[stored.rows[at].tobytes()] = at
@@ -195,19 +210,20 @@ def _plan(held: Held, i: int, known: SavedSequence | None, end: int) -> _PoolPla
         return places[key]
 
     pages = [index(*each) for each in zip(one.visible(), one.pages.tolist(), strict=True)]
-    behind = None
-    if held.n_checkpoint and one.pool.shape.window:
-        other = held.lists_behind[i]
+    behind = dict(kept)
+    for n_tokens, lists in held.behind if one.pool.shape.window else ():
+        other = lists[i]
         for key, at in list(places.items()):
             cut = _cut(np.frombuffer(key, np.int32), other.pos_max + 1)
             places.setdefault(cut.tobytes(), at)
-        behind = [index(*each) for each in zip(other.visible(), other.pages.tolist(), strict=True)]
+        each_page = zip(other.visible(), other.pages.tolist(), strict=True)
+        behind[n_tokens] = np.array([index(*each) for each in each_page], np.int32)
     return _PoolPlan(
         one,
         np.array(written, np.int32),
         np.array(rows, np.int32).reshape(-1, one.pool.positions.shape[1]),
         np.array(pages, np.int32),
-        None if behind is None else np.array(behind, np.int32),
+        behind,
     )
 
 
@@ -216,15 +232,17 @@ def _cut(row: Positions, end: int) -> Positions:
 
 
 def _needed_bytes(plan: _PoolPlan) -> int:
-    behind = () if plan.behind is None else plan.behind
-    return len(set(plan.pages.tolist()).union(behind)) * plan.one.pool.page_bytes
+    listed = np.concatenate([plan.pages, *plan.behind.values()])
+    return len(np.unique(listed)) * plan.one.pool.page_bytes
 
 
 # ------------------------------------------------------------- the arrays of a piece
 
 
-def _parts(held: Held, plans: Sequence[_PoolPlan], n_kept: int) -> list[Part]:
-    parts = _first_parts(held.tokens[n_kept:], held.extras, held.n_checkpoint)
+def _parts(
+    held: Held, plans: Sequence[_PoolPlan], n_kept: int, checkpoints: Sequence[int]
+) -> list[Part]:
+    parts = _first_parts(held.tokens[n_kept:], held.extras, checkpoints)
     for i, plan in enumerate(plans):
         parts += _list_parts(i, plan.rows, plan.pages, plan.behind)
     for plan in plans:
@@ -235,20 +253,23 @@ def _parts(held: Held, plans: Sequence[_PoolPlan], n_kept: int) -> list[Part]:
 
 
 def _first_parts(
-    tokens: NDArray[np.int32], extras: Mapping[str, NDArray[np.float32]], n_checkpoint: int
+    tokens: NDArray[np.int32],
+    extras: Mapping[str, NDArray[np.float32]],
+    checkpoints: Sequence[int],
 ) -> list[Part]:
     parts = [Part.of("tokens", "I32", tokens)]
     parts += [Part.of(EXTRA + name, "F32", extra) for name, extra in extras.items()]
-    if n_checkpoint:
-        parts.append(Part.of("checkpoint", "I32", np.array([n_checkpoint], np.int32)))
+    if checkpoints:
+        parts.append(Part.of("checkpoints", "I32", np.array(checkpoints, np.int32)))
     return parts
 
 
-def _list_parts(i: int, rows: Positions, pages: Positions, behind: Positions | None) -> list[Part]:
-    parts = [Part.of(f"pool.{i}.positions", "I32", rows), Part.of(f"pool.{i}.pages", "I32", pages)]
-    if behind is not None:
-        parts.append(Part.of(f"pool.{i}.behind", "I32", behind))
-    return parts
+def _list_parts(
+    i: int, rows: Positions, pages: Positions, behind: Mapping[int, Positions]
+) -> list[Part]:
+    lists = {"positions": rows, "pages": pages}
+    lists |= {f"behind.{n}": listed for n, listed in behind.items()}
+    return [Part.of(f"pool.{i}.{name}", "I32", array) for name, array in lists.items()]
 
 
 def _stretches(array: NDArray[np.uint8], pages: NDArray[np.int32]) -> Iterator[NDArray[np.uint8]]:

@@ -55,18 +55,20 @@ class Snapshot:
         extras: Mapping[str, NDArray[np.float32]] = MappingProxyType({}),
         *,
         adds: bool = False,
-        behind: "Snapshot | None" = None,
+        behind: "Sequence[Snapshot]" = (),
     ) -> int:
         """Write the pages to a file; return the bytes written.
 
         An older file is replaced in one step. With `adds`, one that fits is added to: what it
         holds already is not written again. `extras` come back as `SavedSequence.extras`; `behind`
-        is the same sequence some tokens before, so that it may go on from there too. Raises
+        are the same sequence some tokens before, so that it may go on from there too. Raises
         MachineError if it cannot be stored, InternalError after `release`.
         """
-        n_behind, lists_behind = (behind.n_cells, behind.lists) if behind else (0, ())
-        held = Held(self.tokens, self.lists, extras, n_behind, lists_behind)
-        with self._in_use(), behind._in_use() if behind else contextlib.nullcontext():
+        before = [(each.n_cells, each.lists) for each in behind]
+        held = Held(self.tokens, self.lists, extras, before)
+        with contextlib.ExitStack() as stack:
+            for each in (self, *behind):
+                stack.enter_context(each._in_use())
             return write_sequence(Path(path), self._fingerprint, held, adds=adds)
 
     @contextlib.contextmanager

@@ -290,12 +290,12 @@ class Context:
         """
         return self._peek(path).tokens.tolist()
 
-    def peek_checkpoint(self, path: str | os.PathLike[str]) -> int:
-        """Return how many tokens the checkpoint of a saved sequence has, 0 if there is none.
+    def peek_checkpoints(self, path: str | os.PathLike[str]) -> tuple[int, ...]:
+        """Return how many tokens one can go back to in a saved sequence, where windows forget.
 
         Any thread may; raises as `peek_saved`.
         """
-        return self._peek(path).checkpoint
+        return self._peek(path).checkpoints
 
     def _peek(self, path: str | os.PathLike[str]) -> SavedSequence:
         return peek_sequence(Path(path), self._fingerprint, self.n_vocab)

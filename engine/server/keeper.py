@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from engine.errors import EngineError, MachineError
+from engine.memory.sequence_writer import MOST_CHECKPOINTS
 from engine.server.file_thread import FileThread
-from engine.server.known_places import KnownPlaces
+from engine.server.known_places import LEAST_LOSS, KnownPlaces
 from engine.server.places import OnDisk, Parked
 from engine.server.slot import Slot
 from engine.server.slot_files import SlotFile
@@ -97,40 +98,46 @@ class Keeper:
     ) -> "Future[SlotFile]":
         """Let the file thread write; `notes` lets prompts start from the file."""
         started_at, n_tokens = time.monotonic(), len(held.tokens)
-        extras, behind, has_window = {}, None, self._known.has_window
+        extras, has_window = {}, self._known.has_window
         if held.row is not None and held.row[0] <= n_tokens:
             n_prompt, row = held.row
             extras = {"row": row, "n_prompt": np.array([n_prompt], np.float32)}
-            behind = self._behind(held.tokens[:n_prompt]) if n_prompt < n_tokens else None
+        behind = self._behind(held) if has_window else []
 
         def write() -> SlotFile:
             try:
                 n_written = held.snapshot.write(path, extras, adds=adds, behind=behind)
             finally:
-                held.snapshot.release()
-                if behind is not None:
-                    behind.release()
-            if notes:  # a file that held all of it keeps the checkpoint that it had
-                n_checkpoint = self._context.peek_checkpoint(path) if has_window else 0
-                self._known.add_file(path, held.tokens, n_checkpoint)
+                for snapshot in (held.snapshot, *behind):
+                    snapshot.release()
+            if notes:  # a file keeps the checkpoints that it had
+                checkpoints = self._context.peek_checkpoints(path) if has_window else ()
+                self._known.add_file(path, held.tokens, checkpoints)
             return SlotFile(id_slot, str(path), n_tokens, _ms_since(started_at), n_written)
 
         return self._files.write(write)
 
-    def _behind(self, prompt: Sequence[int]) -> Any:
-        """Return a snapshot of a prompt where windows have let go of it since, None if nowhere.
+    def _behind(self, held: "_Held") -> list[Any]:
+        """Return snapshots of what windows have let go of since: before the answer, and earlier.
 
-        With it in the file, the last answer is given anew without reading, after a restart too.
+        With them in the file the last answer is given anew without reading, and a question is
+        asked otherwise by reading only what is new, after a restart too.
         """
-        if not self._known.has_window:
-            return None
-        for place, n_known in self._known.best_of(prompt):
-            if n_known == len(prompt) and not isinstance(place, OnDisk):
-                try:
-                    return self._cut(place, n_known)
-                except EngineError as error:
-                    log.info("what was before the answer cannot be kept: %s", error)
-        return None
+        found: dict[int, Slot | Parked] = {}
+        n_prompt = held.row[0] if held.row is not None else 0
+        for tokens in (held.tokens[:n_prompt], held.tokens):
+            for place, n in self._known.best_of(tokens):
+                if isinstance(place, OnDisk) or not LEAST_LOSS <= n < len(held.tokens):
+                    continue
+                if n in (n_prompt, len(place.tokens)):
+                    found.setdefault(n, place)
+        snapshots = []
+        for n in sorted(found, reverse=True)[:MOST_CHECKPOINTS]:
+            try:
+                snapshots.append(self._cut(found[n], n))
+            except EngineError as error:
+                log.info("the place after %d tokens cannot be kept: %s", n, error)
+        return snapshots
 
     def _copy(
         self, source: Path, path: Path, n_tokens: int = -1, *, notes: bool = True
@@ -147,7 +154,7 @@ class Keeper:
             else:
                 saved, n_written = self._context.read_saved(path), 0
             if notes:
-                self._known.add_file(path, list(saved.tokens), saved.checkpoint)
+                self._known.add_file(path, list(saved.tokens), saved.checkpoints)
             return SlotFile(-1, str(path), len(saved.tokens), _ms_since(started_at), n_written)
 
         return self._files.write(copy)

@@ -33,7 +33,7 @@ class KnownPlaces:
         """Look at the saved conversations that fit a context; done once."""
         for file, tokens in self.saved.scan(context.peek_saved):
             if getattr(context.memory, "window", 0):
-                file.n_checkpoint = context.peek_checkpoint(file.path)
+                file.checkpoints = context.peek_checkpoints(file.path)
             self.put(file, tokens)
 
     def detach(self) -> None:
@@ -90,7 +90,7 @@ class KnownPlaces:
         if isinstance(place, OnDisk):
             if n_past == place.n_tokens:
                 return n_past
-            return place.n_checkpoint if place.n_checkpoint <= n_past else 0
+            return max((n for n in place.checkpoints if n <= n_past), default=0)
         if isinstance(place, Slot):
             pos_min = memory.seq_pos_min(place.id)
         else:
@@ -139,10 +139,12 @@ class KnownPlaces:
         with self._lock:
             self._tree.drop(place)
 
-    def add_file(self, path: Path, tokens: Sequence[int], n_checkpoint: int = 0) -> None:
+    def add_file(
+        self, path: Path, tokens: Sequence[int], checkpoints: tuple[int, ...] = ()
+    ) -> None:
         """Note that a file was just written with the memory of these tokens."""
         before = self.saved.find(path)
-        file, deleted = self.saved.add(path, len(tokens), n_checkpoint)
+        file, deleted = self.saved.add(path, len(tokens), checkpoints)
         self.put(file, tokens)
         for gone in (*deleted, before):
             if gone is not None:

@@ -42,8 +42,8 @@ class Context(Protocol):
     def peek_saved(self, path: Any) -> list[int]:
         """Return the tokens of a saved sequence; raise StateFileError. Any thread."""
 
-    def peek_checkpoint(self, path: Any) -> int:
-        """Return how many tokens one can go back to, 0 for none. Any thread."""
+    def peek_checkpoints(self, path: Any) -> tuple[int, ...]:
+        """Return how many tokens one can go back to, where windows forget. Any thread."""
 
     def copy_saved(self, source: Any, target: Any, n_tokens: int = -1) -> Any:
         """Write the first tokens of a saved sequence to a file of its own. Any thread."""

@@ -22,14 +22,14 @@ class Parked:
 class OnDisk:
     """A file that holds a sequence; `last_used_at` is by the clock on the wall.
 
-    `n_checkpoint` is how many of its tokens it can go back to, 0 for none, where windows forget.
+    `checkpoints` are the numbers of its tokens that one can go back to, where windows forget.
     """
 
     path: Path
     n_tokens: int
     n_bytes: int
     last_used_at: float
-    n_checkpoint: int = 0
+    checkpoints: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

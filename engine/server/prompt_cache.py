@@ -131,8 +131,8 @@ class PromptCache:
         except StateFileError:
             self.known.forget_file(file.path)
             raise
-        if self.known.has_window and n_past == file.n_checkpoint:
-            saved = saved.cut()
+        if n_past in saved.checkpoints:
+            saved = saved.first(n_past)
         tokens = self.restore(saved, slot)
         self.known.saved.touch(file)
         return tokens, saved_row(saved)

@@ -87,10 +87,12 @@ class SavedPrompts:
         """Return a known file."""
         return self._files.get(path.absolute())
 
-    def add(self, path: Path, n_tokens: int, n_checkpoint: int = 0) -> tuple[OnDisk, list[OnDisk]]:
+    def add(
+        self, path: Path, n_tokens: int, checkpoints: tuple[int, ...] = ()
+    ) -> tuple[OnDisk, list[OnDisk]]:
         """Note a file that was just written; return it, and those that were deleted for it."""
         path = path.absolute()
-        file = OnDisk(path, n_tokens, path.stat().st_size, time.time(), n_checkpoint)
+        file = OnDisk(path, n_tokens, path.stat().st_size, time.time(), checkpoints)
         with self._lock:
             self._files[path] = file
             excess = self._drop_oldest(file)

@@ -104,8 +104,8 @@ class PagedContext(ScriptedContext):
     def peek_saved(self, path):
         return peek_sequence(Path(path), FINGERPRINT, N_VOCAB).tokens.tolist()
 
-    def peek_checkpoint(self, path):
-        return peek_sequence(Path(path), FINGERPRINT, N_VOCAB).checkpoint
+    def peek_checkpoints(self, path):
+        return peek_sequence(Path(path), FINGERPRINT, N_VOCAB).checkpoints
 
     def read_saved(self, path):
         return read_sequence(Path(path), FINGERPRINT, self.memory.pools, N_VOCAB)

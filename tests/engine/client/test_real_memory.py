@@ -55,6 +55,14 @@ def test_windows_answer_again_after_a_restart_without_reading(tmp_path, n_answer
         assert (known.where, known.n_tokens) == ("disk", known.n_prompt)
         again = ask(client, question, n_predict=30)
         assert (again.timings.n_read, again.tokens) == (0, first.tokens[:30])
+        told = [*client._loop.loaded.encode(question), *again.tokens]
+        second = ask(client, [*told, *range(1000, 1020)], n_predict=10)
+        assert second.timings.n_read == 21  # the answer's last token was sampled, not read
+        client.keep([*told, *range(1000, 1020), *second.tokens], path).result(60)
+    with opened(models.gemma3(), tmp_path) as client:
+        client.wait_until_ready()
+        edited = ask(client, [*told, *range(2000, 2030)], n_predict=1)
+        assert edited.timings.n_read == 31
         client._loop.loaded.context.memory.check_integrity()
 
 

@@ -44,7 +44,7 @@ def values(memory, seq_id):
     return found
 
 
-def save(memory, seq_id, path, *, adds=True, behind=None, row=ROW):
+def save(memory, seq_id, path, *, adds=True, behind=(), row=ROW):
     snapshot = memory.snapshot(seq_id, FINGERPRINT)
     try:
         return snapshot.write(path, {"row": row}, adds=adds, behind=behind)
@@ -293,7 +293,7 @@ def checkpointed(memory, path, n_prompt, n_answer, first=0):
     behind = memory.snapshot(0, FINGERPRINT)
     for token in range(n_answer):
         write(memory, 0, [90_000 + token])
-    written = save(memory, 0, path, behind=behind)
+    written = save(memory, 0, path, behind=[behind])
     behind.release()
     return written
 
@@ -303,9 +303,9 @@ def test_a_window_goes_on_from_before_the_answer_too(tmp_path, n_answer):
     memory, path = make_memory([FULL, LOCAL]), tmp_path / "chat"
     checkpointed(memory, path, 500, n_answer)
     assert len(held(memory, path)) == 500 + n_answer
-    assert peek_sequence(path, FINGERPRINT, N_VOCAB).checkpoint == 500
+    assert peek_sequence(path, FINGERPRINT, N_VOCAB).checkpoints == (500,)
     saved = read(memory, path)
-    restore_sequence(memory, 1, saved.cut())
+    restore_sequence(memory, 1, saved.first(500))
     assert memory.tokens(1) == list(range(500))
     assert values(memory, 1)[1] == [t % 1000 for t in range(500)][-len(values(memory, 1)[1]) :]
     assert memory.reaches(1, 500)
@@ -316,28 +316,37 @@ def test_a_window_goes_on_from_before_the_answer_too(tmp_path, n_answer):
 def test_each_answer_moves_the_checkpoint_and_adds_little(tmp_path):
     memory, path = make_memory([FULL, LOCAL]), tmp_path / "chat"
     whole = checkpointed(memory, path, 2000, 40)
-    n = 2040
-    for turn in range(5):
+    n, ends = 2040, [2000]
+    for turn in range(8):
         written = checkpointed(memory, path, 30, 100, first=3000 + turn * 100)
         assert written <= 8 * page_bytes(memory) + 8192 < whole / 4
         saved = read(memory, path)
-        assert saved.checkpoint == n + 30
+        ends.append(n + 30)
+        assert saved.checkpoints == tuple(ends[-6:])
         n += 130
         assert len(saved.tokens) == n
-        restore_sequence(memory, 1, saved.cut())
-        assert memory.reaches(1, saved.checkpoint)
-        memory.check_integrity()
-        assert memory.tokens(1) == memory.tokens(0)[: saved.checkpoint]
+        for end in saved.checkpoints:
+            restore_sequence(memory, 1, saved.first(end))
+            assert memory.reaches(1, end)
+            assert memory.tokens(1) == memory.tokens(0)[:end]
+            stood = values(memory, 1)[1]
+            assert stood == [token % 1000 for token in memory.tokens(0)[end - len(stood) : end]]
+            memory.check_integrity()
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("checkpoint", [0]),
-        ("checkpoint", [9999]),
-        ("checkpoint", [-3]),
-        ("pool.1.behind", [99]),
-        ("pool.1.behind", [-1]),
+        ("checkpoints", [0]),
+        ("checkpoints", [9999]),
+        ("checkpoints", [-3]),
+        ("checkpoints", [500, 500]),
+        ("checkpoints", [500, 400]),
+        ("checkpoints", [300, 500]),
+        ("checkpoints", range(1, 90)),
+        ("pool.1.behind.500", [99]),
+        ("pool.1.behind.500", [-1]),
+        ("pool.1.behind.500", []),
         ("pool.0.pages", [99] * 17),
         ("pool.0.pages", [0] * 17),
     ],
@@ -380,16 +389,20 @@ def test_whatever_was_done_between_the_file_holds_what_memory_holds(tmp_path, se
             memory.seq_add(0, end, NO_END, start - end)
             for pool, _, _ in list(memory.shifted_pages()):
                 pool.settle_shifts()
-        behind = memory.snapshot(0, FINGERPRINT) if rng.random() < 0.5 else None
-        if behind is not None:
+        behind = []
+        while rng.random() < 0.5:
+            behind.append(memory.snapshot(0, FINGERPRINT))
             write(memory, 0, range(500, 500 + int(rng.integers(1, 130))))
         save(memory, 0, path, behind=behind)
-        if behind is not None:
-            behind.release()
-            saved = read(memory, path)
-            restore_sequence(memory, 1, saved.cut())
-            assert memory.tokens(1) == memory.tokens(0)[: behind.n_cells]
-            assert memory.reaches(1, saved.checkpoint)
+        for each in behind:
+            each.release()
+        saved = read(memory, path)
+        assert {each.n_cells for each in behind} <= set(saved.checkpoints)
+        for end in saved.checkpoints:
+            restore_sequence(memory, 1, saved.first(end))
+            assert memory.tokens(1) == memory.tokens(0)[:end]
+            assert memory.reaches(1, end)
+            memory.check_integrity()
             memory.seq_rm(1, 0, NO_END)
         assert held(memory, path) == memory.tokens(0), step
         if rng.random() < 0.1:  # a crash

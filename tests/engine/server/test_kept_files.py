@@ -353,3 +353,28 @@ def test_a_window_answers_again_from_the_file_without_reading(tmp_path, n_answer
             said += [*answer.tokens, 7 + turn]
     finally:
         client.close()
+
+
+@pytest.mark.parametrize("n_answer", [10, 80])
+def test_a_question_is_asked_otherwise_after_a_restart_by_reading_what_is_new(tmp_path, n_answer):
+    """Windows have let go of all that; the file still knows where three turns began."""
+
+    def start():
+        context = PagedContext(restless, 2048, 2, window=32, snapshot_bytes=1 << 20)
+        return client_of(tmp_path, context=context, forks=(1,), n_ctx=2048)[0]
+
+    path, said, begun = tmp_path / "chat.safetensors", [BOS, *range(200)], []
+    with start() as client:
+        for turn in range(4):
+            said += [7, turn, 9]
+            said += ask(client, said, n_predict=n_answer).tokens
+            begun.append(len(said))
+            client.keep(said, path).result(10)
+    for back in (1, 2, 3):
+        with start() as client:
+            end = begun[-1 - back]
+            client.wait_until_ready(10)
+            other = [*said[:end], 7, 70, 71, 72]
+            last = ask(client, other, n_predict=3)
+            assert last.timings.n_read <= 5  # the answer's last token was sampled, not read
+            assert last.tokens[0] == int(restless(other).argmax())
