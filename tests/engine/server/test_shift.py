@@ -73,6 +73,23 @@ def test_a_shift_that_finds_no_page_ends_the_answer(monkeypatch):
         assert client.slots()[0].n_tokens == len(context.memory.tokens(0)) == 1
 
 
+def test_answers_of_one_prompt_shift_each_for_itself():
+    """They share the pages of the prompt; what one moves, the others must not see move."""
+    context = PagedContext(chaotic(), 256, 4)
+    model = loaded(None, context=context, forks=(3,), n_ctx=64, n_batch=32)
+    model.shifts_context = True
+    with EngineClient.over(lambda progress: model, 3) as client:
+        request = engine.CompletionRequest(
+            [BOS, *range(40)], temperature=0, n_predict=60, n_keep=4, n=3, ignore_eos=True
+        )
+        handle = client.submit(request)
+        lasts = [event for event in handle if isinstance(event, engine.Finished)]
+        assert [(len(last.tokens), last.truncated) for last in lasts] == [(60, True)] * 3
+        assert lasts[0].tokens == lasts[1].tokens == lasts[2].tokens
+        alone = client.submit(request.replace(n=1)).result()
+        assert alone.tokens == lasts[0].tokens
+
+
 def test_idle_memory_goes_before_the_middle_of_an_answer_is_lost():
     """The end of slot 0 is shared with a copy that is held; every page is taken, each by an idle
     conversation; moving that end down copies it, so they must go first."""

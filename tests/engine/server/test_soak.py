@@ -21,7 +21,7 @@ ALPHABET = [*b"ab c\n", *"é漢".encode(), EOS]
 N_SLOTS = 3
 FORKS = (3, 4)
 N_CTX = 96  # tokens of one conversation
-N_ROUNDS = int(os.environ.get("INGLENOOK_SOAK_ROUNDS", "110"))
+N_ROUNDS = int(os.environ.get("INGLENOOK_SOAK_ROUNDS", "220"))
 
 EXPECTED_FAILURES = (
     "broken",
