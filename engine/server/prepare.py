@@ -1,7 +1,7 @@
 """Prepares tasks for a model: prompts to token ids, options, gaps and texts too, and samplers."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.errors import ContextFullError, RequestError
@@ -10,6 +10,7 @@ from engine.server.decision import Options
 from engine.server.embedding import Texts
 from engine.server.infill import infill_prompt
 from engine.server.loaded import Loaded
+from engine.server.prefix_tree import common_prefix
 from engine.server.rerank import ANSWERS, Pairs, judging
 from engine.server.task import Task, TaskKind, decision_task
 
@@ -40,6 +41,7 @@ def _prepare_prompt(task: Task, loaded: Loaded, n_slots: int) -> None:
         task.tokens = infill_prompt(task.subject, loaded.vocab, loaded.tokenize, *sizes)
     else:
         task.tokens = loaded.encode(request.prompt)
+        task.n_before_question = _n_before_question(request.prompt, task.tokens, loaded)
     check_prompt(task.tokens, loaded)
     if task.kind is TaskKind.DECISION:
         task.subject = Options.read(task.subject, loaded.tokenize)
@@ -49,6 +51,25 @@ def _prepare_prompt(task: Task, loaded: Loaded, n_slots: int) -> None:
         return
     task.requests = _seeded(request)
     task.samplers = [loaded.make_sampler(each, task.tokens) for each in task.requests]
+
+
+def _n_before_question(prompt: Prompt, tokens: Sequence[int], loaded: Loaded) -> int:
+    """Return how many tokens stand before the last question, 0 where nobody needs to know.
+
+    Told by how the prompt differs when something else is asked. A token less, for the beginning of
+    a question may join with what is before it.
+    """
+    if not getattr(loaded.context.memory, "window", 0) or len(prompt) < 2:
+        return 0
+    last = prompt[-1]
+    if not isinstance(last, Mapping) or last.get("role") != "user":
+        return 0
+    other = "y" if str(last.get("content")).startswith("x") else "x"
+    try:
+        asked = loaded.encode([*prompt[:-1], {**last, "content": other}])  # type: ignore[arg-type]
+    except RequestError:
+        return 0
+    return max(0, common_prefix(asked, tokens) - 1)
 
 
 def _prepare_ranking(task: Task, loaded: Loaded, n_slots: int) -> Any:

@@ -160,13 +160,17 @@ class Scheduler:
         slot.meeting = reader, n_shared
         return True
 
-    def _n_until_meeting(self, slot: Slot, start: int) -> int:
-        """Return how many tokens a slot may read at once before one that waits for it goes on."""
+    def _n_until_stop(self, slot: Slot, start: int) -> int:
+        """Return how many tokens a slot may read at once before windows must be held as they are.
+
+        That is where another slot goes on, and where the last question begins.
+        """
         if not self._cache.known.has_window:
             return len(slot.prompt)
         meetings = (other.meeting for other in self.slots if other.state is SlotState.STARTED)
-        ends = [end for reader, end in filter(None, meetings) if reader is slot and end > start]
-        return min(ends, default=len(slot.prompt)) - start
+        ends = [end for reader, end in filter(None, meetings) if reader is slot]
+        ends += [slot.task.n_before_question] if slot.task is not None else []
+        return min((end for end in ends if end > start), default=len(slot.prompt)) - start
 
     def _gather(self) -> Batch:
         """Return one token of each generating slot, then prompt pieces within the budget."""
@@ -180,7 +184,7 @@ class Scheduler:
         for slot in self.slots:
             if slot.state is SlotState.PROCESSING_PROMPT and n_left > 0:
                 start = slot.n_cached + slot.n_read
-                n_most = min(n_left, self._n_until_meeting(slot, start))
+                n_most = min(n_left, self._n_until_stop(slot, start))
                 piece = slot.prompt[start : start + n_most]
                 n_left -= len(piece)
                 parts.append(Part(slot, piece, start, start + len(piece) == len(slot.prompt)))
@@ -264,6 +268,8 @@ class Scheduler:
             slot = part.slot
             if slot.state is SlotState.PROCESSING_PROMPT:
                 slot.n_read += len(part.tokens)
+                if slot.task is not None and len(slot.tokens) == slot.task.n_before_question:
+                    self._cache.mark(slot)
                 slot.send_progress()
             if not part.wants_logits:
                 continue

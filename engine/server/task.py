@@ -54,6 +54,7 @@ class Task:
     reply: "Future[Any]" = field(default_factory=Future)
     subject: Any = None
     tokens: list[int] | None = None
+    n_before_question: int = 0  # tokens before the last question, where windows will forget them
     requests: Sequence[CompletionRequest] = ()  # one for each answer, with its own seed
     samplers: Sequence[Sampler] = ()
     error: EngineError | None = None  # why it could not be prepared

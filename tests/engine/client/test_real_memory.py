@@ -81,3 +81,12 @@ def test_what_was_given_away_is_refused_by_another_model(tmp_path):
         client.import_memory(gift, tmp_path / "kept").result(60)
         again = ask(client, STORY, n_predict=10)
         assert (again.timings.n_read, again.tokens) == (0, first.tokens)
+
+
+def test_a_long_question_asked_otherwise_reads_only_what_is_new_with_windows():
+    told = [*STORY, said("It stands by the river. " * 20)]
+    with opened(models.gemma3(), None) as client:
+        long = [*told, {"role": "user", "content": "Go on. " * 400}]
+        assert ask(client, long, n_predict=1).timings.n_read > 1200
+        short = ask(client, [*told, {"role": "user", "content": "Who owns it?"}], n_predict=1)
+        assert short.timings.n_read < 20

@@ -10,7 +10,7 @@ from engine.client.client import EngineClient
 from engine.errors import InternalError
 from engine.server.loop import Keeping
 from tests.fakes.gate import Gate
-from tests.fakes.model import BOS, EOS, answering, chaotic, loaded
+from tests.fakes.model import BOS, EOS, answering, chaotic, encode, loaded
 from tests.fakes.paged import PagedContext
 
 SYSTEM = "you are a patient teacher of history who likes short answers. "
@@ -237,6 +237,29 @@ def test_windows_meet_where_prompts_part(window, tails, n_read):
     assert [last.timings.n_read for last in lasts][1:] == n_read[1:]
 
 
+def chat(*contents):
+    roles = ("user", "assistant")
+    return [{"role": roles[i % 2], "content": text} for i, text in enumerate(contents)]
+
+
+@pytest.mark.parametrize("window", [0, 32])
+def test_a_question_asked_otherwise_reads_what_is_new_though_all_was_read_at_once(window):
+    context = PagedContext(restless, 1024, 2, window=window, snapshot_bytes=1 << 20)
+    client, _ = client_of(None, n_slots=1, context=context, forks=(1,), n_ctx=1024, n_batch=64)
+    told = ["tell me of the mill", "it stands by the river" * 5, "and of the river"]
+    with client:
+        for last, other in (("why " * 30, "who " * 20), ("x", "xylophone"), ("", "y")):
+            long = chat(*told, last, "And now? " * 30)
+            first = client.submit(engine.CompletionRequest(long, temperature=0, n_predict=50))
+            assert first.result().timings.n_read > 300
+            asked = chat(*told, last, other)
+            again = client.submit(engine.CompletionRequest(asked, temperature=0, n_predict=5))
+            last_event = again.result()
+            assert last_event.timings.n_read <= len(other) + len("\n>") + 1
+            assert last_event.tokens[0] == int(restless(encode(asked)).argmax())
+            told = [text + "!" for text in told]
+
+
 def test_who_waits_for_a_beginning_goes_on_when_its_reader_is_cancelled():
     client, context = client_of(answering(b"ok"), n_slots=2, n_batch=16)
     gate = Gate(context)
@@ -279,13 +302,13 @@ def test_a_template_that_takes_its_time_keeps_no_one_waiting():
     is_slow, may_end = threading.Event(), threading.Event()
     with client:
         client.wait_until_ready()
-        encode = client._loop.loaded.encode
+        encoded = client._loop.loaded.encode
 
         def slow(prompt):
             if not isinstance(prompt, str):
                 is_slow.set()
                 assert may_end.wait(10)
-            return encode(prompt)
+            return encoded(prompt)
 
         client._loop.loaded.encode = slow
         fast = client.submit(engine.CompletionRequest("x>", temperature=0))
@@ -301,12 +324,12 @@ def test_a_template_that_fails_ends_its_own_request_only(caplog):
     client, context = client_of(answering(b"ok"))
     with client:
         client.wait_until_ready()
-        encode = client._loop.loaded.encode
+        encoded = client._loop.loaded.encode
 
         def failing(prompt):
             if prompt == "bad":
                 raise ZeroDivisionError("in line 3")
-            return encode(prompt)
+            return encoded(prompt)
 
         client._loop.loaded.encode = failing
         handles = [client.submit(engine.CompletionRequest(p)) for p in ("a>", "bad", "b>")]
