@@ -187,7 +187,7 @@ class EngineService(QObject):
 
     def context(self) -> dict[str, Any]:
         """Return every value of ContextParams that the model was opened with."""
-        return dict(used({}, self.options)["context"])
+        return used({}, self.options)["context"] | ({"n_ctx": self.n_ctx} if self.n_ctx else {})
 
     def n_tokens(self, text: str) -> int | None:
         """Return how many tokens a text has, or None while no model can say."""

@@ -275,7 +275,7 @@ class Replies(QObject):
         text = reply.text()
         record = {"changes": reply.changes, "model": self.engine.name} | record | reply.told
         record |= {"mark": self.engine.mark, "start": len(reply.message.text), "end": len(text)}
-        record |= used(reply.request, self.engine.options)
+        record |= used(reply.request, self.engine.options) | {"context": self.engine.context()}
         self.running.pop(reply.message.conversation_id, None)
         settled = reply.message
         try:

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-# Options of a request that make no text, or that are told in another way.
+# Options that make no text, or that are told in another way.
 NOT_TOLD = frozenset(
     {"prompt", "params", "changes", "seed", "on_event", "return_progress"}
     | {"n", "n_probs", "post_sampling_probs", "trace", "id_slot"}
+    | {"n_seq_max", "cache_ram", "embeddings"}
 )
 
 

@@ -21,7 +21,7 @@ def test_info_lists_every_value_that_a_request_or_a_context_knows():
     wanted |= names_of(engine.ContextParams)
     wanted |= {p.key for sampler in engine.SAMPLING_SETTINGS for p in sampler.parameters}
     assert wanted - set(told) == NOT_TOLD
-    assert NOT_TOLD < names_of(engine.CompletionRequest) | {"seed"} and told["Seed"] == "41"
+    assert NOT_TOLD < wanted and told["Seed"] == "41"
 
 
 def test_values_limits_sources_and_each_change_are_told():
@@ -96,4 +96,5 @@ def test_the_record_of_an_answer_has_all_of_it(tmp_path, qtbot):
     assert (told["stop"], told["reasoning_budget"], told["type_k"]) == ("END", "9", "q8_0")
     assert told["System prompt"] == "Be brief." and record["keeps_reasoning"] is False
     wanted = names_of(engine.SamplingParams) | names_of(engine.ContextParams)
-    assert wanted - set(told) == {"seed"}
+    assert wanted - set(told) == {"seed", "n_seq_max", "cache_ram", "embeddings"}
+    assert told["n_ctx"] == "4096"  # what the engine made of it
