@@ -131,6 +131,9 @@ class Settler:
         """End an answer well: held-back text, then the last event, with the slot already free."""
         if held := slot.emitter.finish():
             slot.send_text(held)
+        if stop_type == "word" and slot.probs:  # a stop word is no part of the answer
+            n_tokens = len(self._loaded.tokenize(slot.emitter.stop_word))
+            del slot.probs[max(0, len(slot.probs) - n_tokens) :]
         last, mailbox = slot.finished(stop_type), self._mailbox(slot)
         self._release(slot)
         mailbox.deliver(last)

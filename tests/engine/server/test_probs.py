@@ -6,11 +6,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from engine.client.client import EngineClient
 from engine.grammar import Constraint, TokenTable
 from engine.params import CompletionRequest
 from engine.sampling import RowRanker, SamplerChain, rank_after
 from engine.server.constrained import ConstrainedSampler
 from engine.server.probs import token_probs
+from tests.fakes.model import answering, loaded
 from tests.fakes.numbered_vocab import NumberedVocab
 from tests.make.small_vocab import SmallVocab
 
@@ -95,6 +97,17 @@ def test_all_bytes_of_a_token_are_told_also_of_half_a_character():
     (told,) = probs_of(row=row, temperature=0.0)
     assert told.token == half
     assert [rival.piece for rival in told.top[:2]] == [b"\xc3", b"<end of turn>"]
+
+
+@pytest.mark.parametrize(("stop", "n_told"), [("END", 6), ("never", 14), ("h", 0)])
+def test_a_stop_word_is_no_part_of_what_is_told_at_the_end(stop, n_told):
+    model = loaded(answering(b"hello END more"), n_batch=8)
+    with EngineClient.over(lambda progress: model, 1) as client:
+        options = dict(temperature=0, n_probs=1, stop=[stop], n_predict=14)
+        events = list(client.submit(CompletionRequest("hi>", **options)))
+    assert [chr(told.token) for told in events[-1].probs] == list("hello END more")[:n_told]
+    streamed = [told for event in events[:-1] for told in getattr(event, "probs", ())]
+    assert len(streamed) == len(events[-1].tokens)
 
 
 def test_nothing_is_told_unasked_and_no_more_than_there_is():
