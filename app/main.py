@@ -144,8 +144,9 @@ def open_window(application: "QApplication", services: "Services") -> "MainWindo
         window.open_conversation(last)
     window.show()
     report_errors(services.paths.logs, window)
-    if settings.notice:
-        window.say(settings.notice, None)
+    notices = [notice for notice in (services.database.notice, settings.notice) if notice]
+    if notices:
+        window.say(" ".join(notices), time_s=0)
     return window
 
 

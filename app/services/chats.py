@@ -7,6 +7,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.chats.conversation import Conversation, Message, title_of
 from app.chats.database import ChatDatabase
+from app.errors import AppError
 from app.services.constraint import constraint_of
 from app.services.prompt import prompt_messages
 from app.services.replay import differences, steps_of
@@ -86,9 +87,12 @@ class Chats(QObject):
         """Make another version of a message; a question is answered again, an answer stands."""
         conversation = self.database.conversation(message.conversation_id)
         if message.role == "user":
-            self.database.update_conversation(conversation.id, leaf_id=message.parent_id)
-            self.branched.emit(conversation.id)
-            self._ask_below(conversation, message.parent_id, text)
+            self.show_branch(conversation.id, message.parent_id)
+            try:
+                self._ask_below(conversation, message.parent_id, text)
+            except AppError:
+                self.show_branch(conversation.id, conversation.leaf_id)
+                raise
             return
         self.database.add_message(
             conversation.id, message.parent_id, message.role, text, record={"edited": True}

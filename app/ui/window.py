@@ -244,9 +244,9 @@ class MainWindow(QMainWindow):
         else:
             self.pane.composer.edit.setFocus()
 
-    def say(self, sentence: str, undo: Callable[[], None] | None = None) -> None:
-        """Show a short line at the bottom, with a way back if there is one."""
-        self.toast.say(sentence, undo)
+    def say(self, sentence: str, undo: Callable[[], None] | None = None, time_s: float = 6) -> None:
+        """Show a short line at the bottom, with a way back if there is one; 0 s: until read."""
+        self.toast.say(sentence, undo, time_s)
 
     # ------------------------------------------------------------ preferences
 

@@ -225,12 +225,25 @@ class ChatPane(QWidget):
                 self.composer.set_text(text)
                 return
             self.opened.emit(self.conversation_id)
+        newest = self._newest_id()
         if editing is not None:
             self.guard.attempt(lambda: self.services.chats.edit(editing, text))
         else:
             self.guard.attempt(lambda: self.services.chats.ask(self.conversation_id, text))
+        if self._newest_id() == newest:  # the disk refused: what was typed must not be lost
+            self._take_back(text, editing)
+            return
         self._keep_draft("")
         self.refresh_conversation()
+
+    def _newest_id(self) -> int:
+        return max((message.id for message in self.transcript.messages), default=0)
+
+    def _take_back(self, text: str, editing: Message | None) -> None:
+        """Put a message that could not be stored into the box again."""
+        if editing is not None:
+            self.begin_editing(editing)
+        self.composer.set_text(text)
 
     def stop(self) -> None:
         """Stop the answer of this pane and keep what came."""
