@@ -2,8 +2,9 @@
 
     python -m tests.bench.sampling_cost [--rounds N]
 
-Prints a line for each chain: median and worst microseconds for a row of random logits. Nothing is
-asserted; the limits are 300 µs for the default chain and 1,000 µs with every sampler on.
+Prints a line for each chain: median and worst microseconds for a row of random logits, and for
+rows of a real model with 262k tokens where one is at hand. Nothing is asserted; the limits are
+300 µs for the default chain and 1,000 µs with every sampler on.
 """
 
 import argparse
@@ -13,8 +14,10 @@ import time
 import numpy as np
 
 from engine.params import SamplingParams
+from engine.runtime import Model
 from engine.sampling import RowRanker, SamplerChain, rank_after
 from tests.fakes.numbered_vocab import NumberedVocab
+from tests.make.models import folder
 
 SIZES = (49_152, 262_144)
 EVERY = {
@@ -46,6 +49,8 @@ CASES = {
     "mirostat 1": {"mirostat": 1},
     "mirostat 2": {"mirostat": 2},
 }
+HOT = {"samplers": ["temperature", "top_p"], "temperature": 1.5}
+TEXT = "A monk wrote in the year 1243 that the people of this village on the river had built a"
 SHAPES = {"peaked": 4.0, "flat": 0.5}  # the spread of the logits
 
 
@@ -90,6 +95,22 @@ def main() -> None:
                 middle, worst = cost(chain_step(chain, logits), options.rounds)
                 print(f"{name:34}{n:6}  {shape:6} {middle:8.0f} {worst:8.0f}", flush=True)
             print_ranking(vocab, logits, shape, options.rounds)
+    if (file := folder() / "gemma3.gguf").exists():
+        print_real(str(file))
+
+
+def print_real(path: str) -> None:
+    """Print what the chains cost on the rows that a real model gives for a text."""
+    model = Model.load(path)
+    context = model.context(n_ctx=256)
+    tokens = model.vocab.tokenize(TEXT)
+    logits = list(np.array(context.decode(tokens, want="all")))
+    for name, params in {**CASES, "hot, then top-p of everything": HOT}.items():
+        chain = SamplerChain(SamplingParams(seed=1, **params), model.vocab)
+        chain.accept_all(tokens)
+        middle, worst = cost(chain_step(chain, logits), len(logits))
+        print(f"{name:34}{model.vocab.n_tokens:6}  real   {middle:8.0f} {worst:8.0f}", flush=True)
+    model.close()
 
 
 def print_ranking(
