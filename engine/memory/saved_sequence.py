@@ -197,6 +197,8 @@ def _stored_pool(file: StateFile, i: int, checkpoints: Sequence[int]) -> StoredP
         n: _array(last, name, np.int32, 1) for n, name in names.items() if name in last.arrays
     }
     for chosen in (pages, *behind.values()):
+        if len(chosen) > len(together):
+            raise StateFileError("The saved memory is damaged: it lists a page twice.")
         if len(chosen):
             if not 0 <= int(chosen.min()) <= int(chosen.max()) < len(together):
                 raise StateFileError("The saved memory is damaged: it lists a page that is none.")

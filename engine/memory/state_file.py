@@ -27,7 +27,7 @@ from engine.errors import MachineError, StateFileError
 from engine.memory.state_piece import Part, Piece, header_of, parse_piece
 
 MARK = b"\x93inglenook piece"
-MAX_PIECES = 4096  # that are looked at
+MAX_PIECES = 256  # that are looked at
 _SEAL = struct.Struct("<32sQ8x16s")  # its last bytes say that it is whole
 _SEALED = b"inglenook sealed"
 _CHECKSUM = "sha256"  # of header and arrays, itself as zeros
