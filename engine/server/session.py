@@ -69,10 +69,12 @@ class Session:
     def run(self, sleep_after_s: float) -> None:
         """Work until the queue is closed, or nothing was asked for so long (below 0: never)."""
         is_moving, was_busy, idle_since = True, False, time.monotonic()
+        is_proven = False  # that the books of the memory agree, since anything was done
         while not self._queue.is_closed:
             is_busy = self.scheduler.is_busy or self._embedder.is_busy
-            if was_busy and not is_busy:
+            if not is_busy and not is_proven:
                 self._check_integrity()
+            is_proven = not is_busy
             if was_busy or is_busy:
                 idle_since = time.monotonic()
             was_busy = is_busy
@@ -83,7 +85,7 @@ class Session:
                     return
             for task in self._queue.take(not is_busy or not is_moving, left_s):
                 self._take(task)
-                idle_since = time.monotonic()
+                idle_since, is_proven = time.monotonic(), False
             for task in self._queue.drop_deferred(lambda task: task.is_given_up):
                 task.cancel()
             is_moving = self._move()

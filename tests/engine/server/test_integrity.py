@@ -73,6 +73,20 @@ def test_an_idle_engine_finds_its_books_broken_and_forgets(harm, whole_books):
 
 
 @pytest.mark.broken_books
+def test_they_are_found_after_a_task_that_keeps_nobody_busy_too(whole_books):
+    context = PagedContext(restless, 1024, 3)
+    model = loaded(None, context=context, forks=(2,), n_ctx=1024)
+    with EngineClient.over(lambda progress: model, 2) as client:
+        first = ask(client, SAID)
+        lose_a_reference(context.memory)
+        client.erase_slot(1 - first.id_slot)
+        until = time.monotonic() + 10
+        while not whole_books.reports:
+            assert time.monotonic() < until, "nobody noticed"
+            time.sleep(0.002)
+
+
+@pytest.mark.broken_books
 @pytest.mark.parametrize("harm", HARMS)
 def test_the_fixture_finds_them_too(harm):
     context = PagedContext(restless, 1024, 3)
