@@ -12,6 +12,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from app.strings import tr
+from app.ui.direction import by_direction
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -162,8 +163,9 @@ def plain_blocks(text: str) -> list[Block]:
         elif i % 3 == 2:
             blocks.append(Block("code", text=part.rstrip("\n"), language=language))
         elif part.strip():
-            lines = escape(part.strip("\n")).replace("\n", "<br>")
-            blocks.append(Block("paragraph", html=f'<p class="plain">{lines}</p>'))
+            lines = [escape(x).replace("\n", "<br>") for x in by_direction(part.strip("\n"))]
+            html = "".join(f'<p class="plain">{line}</p>' for line in lines)
+            blocks.append(Block("paragraph", html=html))
     return blocks
 
 

@@ -35,10 +35,15 @@ def wrap_mode(text: str) -> QTextOption.WrapMode:
 class BlockView:
     """A block with its document, its place and its height.
 
+    What runs to the left has its markers and bars at the right.
+
     Attributes:
+        mirrors: whether it can stand at the right at all.
         y, height: place inside the message, in pixels; `y` is set by the message.
         selected: (start, end) positions to paint as selected, or None.
     """
+
+    mirrors = True
 
     def __init__(self, block: Block) -> None:
         self.block = block
@@ -95,8 +100,19 @@ class BlockView:
 
     @property
     def inset(self) -> int:
-        """Return the distance of the text from the left edge, in pixels."""
+        """Return the distance of the text from the edge where it begins, in pixels."""
         return theme.px(22) * self.block.indent + theme.px(16) * self.block.quote
+
+    @property
+    def runs_left(self) -> bool:
+        """Tell whether it begins at the right edge."""
+        direction = self.document.begin().textDirection()
+        return self.mirrors and direction == Qt.LayoutDirection.RightToLeft
+
+    @property
+    def left(self) -> int:
+        """Return where the text has its left edge, in pixels."""
+        return 0 if self.runs_left else self.inset
 
     def space_above(self, above: Block) -> int:
         """Return the gap to the block above, in pixels."""
@@ -124,7 +140,7 @@ class BlockView:
         self._paint_quote(painter)
         if self.block.marker:
             self._paint_marker(painter)
-        self._paint_document(painter, QPointF(self.inset, 0), clip)
+        self._paint_document(painter, QPointF(self.left, 0), clip)
 
     def _paint_document(self, painter: QPainter, at: QPointF, clip: QRectF) -> None:
         context = QAbstractTextDocumentLayout.PaintContext()
@@ -148,6 +164,7 @@ class BlockView:
         painter.setBrush(theme.color("line"))
         for depth in range(self.block.quote):
             left = theme.px(16) * depth + theme.px(22) * self.block.indent
+            left = self.width - left - theme.px(3) if self.runs_left else left
             painter.drawRoundedRect(QRectF(left, 0, theme.px(3), self.height), 1, 1)
 
     def _paint_marker(self, painter: QPainter) -> None:
@@ -157,20 +174,20 @@ class BlockView:
         ascent = self.document.documentLayout().blockBoundingRect(self.document.begin())
         line = self.document.begin().layout().lineAt(0)
         height = line.height() if line.isValid() else ascent.height()
-        right = self.inset - theme.px(7)
-        box = QRectF(right - theme.px(60), 0, theme.px(60), height)
-        align = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop
-        painter.drawText(box, align, self.block.marker)
+        gap, wide = self.inset - theme.px(7), theme.px(60)
+        side = Qt.AlignmentFlag.AlignLeft if self.runs_left else Qt.AlignmentFlag.AlignRight
+        box = QRectF(self.width - gap if self.runs_left else gap - wide, 0, wide, height)
+        painter.drawText(box, side | Qt.AlignmentFlag.AlignTop, self.block.marker)
 
     def hit(self, x: float, y: float) -> int:
         """Return the text position nearest to a point of the view."""
         return self.document.documentLayout().hitTest(
-            QPointF(x - self.inset, y), Qt.HitTestAccuracy.FuzzyHit
+            QPointF(x - self.left, y), Qt.HitTestAccuracy.FuzzyHit
         )
 
     def link_at(self, x: float, y: float) -> str:
         """Return the address of the link under a point, or an empty string."""
-        return self.document.documentLayout().anchorAt(QPointF(x - self.inset, y))
+        return self.document.documentLayout().anchorAt(QPointF(x - self.left, y))
 
     def top_of(self, position: int) -> int:
         """Return how far below the top of the view the line of a text position begins."""
@@ -184,13 +201,13 @@ class BlockView:
         last = self.document.lastBlock()
         layout = last.layout()
         if not layout.lineCount():
-            return QRectF(self.inset, 0, 1, theme.px(18))
+            return QRectF(self.left, 0, 1, theme.px(18))
         line = layout.lineAt(layout.lineCount() - 1)
         x: Any = line.cursorToX(last.length() - 1)
         at = float(x[0] if isinstance(x, tuple) else x)
         top = self.document.documentLayout().blockBoundingRect(last).top() + line.y()
         ascent = QFontMetricsF(self.document.defaultFont()).height()
-        return QRectF(self.inset + at, top, 1, min(line.height(), ascent))
+        return QRectF(self.left + at, top, 1, min(line.height(), ascent))
 
 
 class RuleView(BlockView):

@@ -30,6 +30,7 @@ class FramedView(BlockView):
 
     offset = 0
     content_width = 0
+    mirrors = False
 
     def origin(self) -> QPointF:
         """Return where the document starts inside the view."""
