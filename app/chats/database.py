@@ -16,6 +16,7 @@ from typing import Any, Self
 from app.chats import search as searching
 from app.chats.conversation import ROLES, STATES, Conversation, Message, packed, storable, unpacked
 from app.chats.opening import opened, storage_refusal
+from app.chats.record import sound_record
 from app.chats.tree import BRANCH, CHILDREN, HIDE, NEWEST_LEAF, SHOW
 from app.files import storage_error
 
@@ -351,4 +352,4 @@ def _conversation(row: tuple[Any, ...]) -> Conversation:
 
 
 def _message(row: tuple[Any, ...]) -> Message:
-    return Message(*row[:6], unpacked(row[6]), row[7])  # type: ignore[call-arg]
+    return Message(*row[:6], sound_record(unpacked(row[6])), row[7])  # type: ignore[call-arg]

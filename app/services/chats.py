@@ -95,7 +95,7 @@ class Chats(QObject):
                 raise
             return
         self.database.add_message(
-            conversation.id, message.parent_id, message.role, text, record={"edited": True}
+            conversation.id, message.parent_id, message.role, text, edited=True
         )
         self.branched.emit(conversation.id)
 

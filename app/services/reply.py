@@ -273,7 +273,8 @@ class Replies(QObject):
     def _settle(self, reply: Reply, state: str, record: dict[str, Any]) -> None:
         """Store the last state of an answer, the record with all that made it."""
         text = reply.text()
-        record = {"changes": reply.changes, "model": self.engine.name} | record | reply.told
+        known = reply.unended() | {"changes": reply.changes, "model": self.engine.name}
+        record = known | record | reply.told
         record |= {"mark": self.engine.mark, "start": len(reply.message.text), "end": len(text)}
         record |= used(reply.request, self.engine.options) | {"context": self.engine.context()}
         self.running.pop(reply.message.conversation_id, None)

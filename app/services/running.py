@@ -64,6 +64,14 @@ class Reply:
         if self._reasoning.has_thought and was_thinking:
             self.thought_s = max(self.thought_s, now - self._first_text_at)
 
+    def unended(self) -> dict[str, Any]:
+        """Return what is written down of a run that ends without the engine's last event.
+
+        It takes the place of what the record of an answer that goes on has of the run before.
+        """
+        runs = earlier_runs(self.message.record) if self.message.text else []
+        return {"runs": runs, "seed": None, "n_run": None, "n_cached": None, "truncated": False}
+
     def n_arrived(self) -> int:
         """Return how many tokens the engine has sent, those not yet drained too."""
         waiting = list(self.events)
@@ -103,6 +111,4 @@ class Reply:
         if self.n_earlier:  # its last token was written, never read
             n_old = min(self.n_earlier - 1, timings["n_prompt"])
             out["n_reread"] = max(0, n_old - timings["n_cached"])
-        runs = earlier_runs(self.message.record) if self.message.text else []
-        out |= {"runs": runs} if runs else {}
         return out | ({"thought_s": round(self.thought_s, 1)} if self.thought_s else {})

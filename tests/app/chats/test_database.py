@@ -46,11 +46,11 @@ def test_messages_keep_text_state_and_record(db):
         conversation.id, conversation.leaf_id, "assistant", odd, state="running", seed=7
     )
     assert message.text == "a\0b \ufffd 🔥\r\n\ttext"
-    db.update_message(message.id, text="more", record={"timings": {"n_read": 3}})
+    db.update_message(message.id, text="more", record={"counts": {"n_read": 3}})
     db.update_message(message.id, state="finished", record={"stop": "eos"})
     stored = db.message(message.id)
     assert (stored.text, stored.state) == ("more", "finished")
-    assert stored.record == {"seed": 7, "timings": {"n_read": 3}, "stop": "eos"}
+    assert stored.record == {"seed": 7, "counts": {"n_read": 3}, "stop": "eos"}
 
 
 def test_a_pair_of_surrogates_is_one_character(db):

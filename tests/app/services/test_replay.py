@@ -171,6 +171,28 @@ def test_what_cannot_give_the_same_text_says_why(services, clients, qtbot):
     assert "older version" in rough
 
 
+def test_a_run_that_failed_is_no_run_to_repeat(services, clients, qtbot):
+    chat = ask(services)
+    clients.last.advance(5)
+    services.chats.stop(chat)
+    settle(services, qtbot)
+    clients.last.fail_next(engine.MachineError("The memory is full."), 2)
+    services.chats.resume(last(services, chat))
+    clients.last.advance(30)
+    settle(services, qtbot)
+    failed = last(services, chat)
+    assert failed.state == "failed" and "seed" not in failed.record
+    (why,) = services.chats.replay(failed)
+    assert "No seed" in why and not services.replies.running
+    services.chats.resume(failed)
+    clients.last.advance(30)
+    settle(services, qtbot)
+    whole = last(services, chat)
+    assert len(whole.record["runs"]) == 2
+    (step,) = steps_of(whole.record)  # what stood there before is given
+    assert whole.text[: step["start"]] == failed.text
+
+
 def test_records_of_older_versions_are_one_run_from_the_beginning():
     old = {"seed": 4, "sampling": {"top_k": 3}, "limits": {"n_predict": 8}, "changes": []}
     (step,) = steps_of(old)
