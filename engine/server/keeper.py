@@ -166,7 +166,7 @@ class Keeper:
         """
         if not self._wait_for_files(is_disturbed):  # or they would pile up behind a stuck disk
             return False
-        written = []
+        written: list[tuple[list[int], Path, Future[SlotFile]]] = []
         for i, (place, tokens) in enumerate(self._known.in_memory()):
             if is_disturbed():
                 return False
@@ -175,8 +175,9 @@ class Keeper:
             except EngineError as error:
                 log.warning("%d tokens are not kept while asleep: %s", len(tokens), error)
                 continue
-            path = folder / f"{ASLEEP}{time.time_ns():x}-{i}.safetensors"
-            done = self._write(_Held(snapshot, tokens, place.prompt_row), path, -1)
+            path = self._file_of_a_sleep(tokens, [path for _, path, _ in written])
+            path = path or folder / f"{ASLEEP}{time.time_ns():x}-{i}.safetensors"
+            done = self._write(_Held(snapshot, tokens, place.prompt_row), path, -1, adds=True)
             written.append((tokens, path, done))
         if not self._wait_for_files(is_disturbed):
             return False
@@ -193,6 +194,14 @@ class Keeper:
             if is_disturbed():
                 return False
         return True
+
+    def _file_of_a_sleep(self, tokens: Sequence[int], taken: Sequence[Path]) -> Path | None:
+        """Return the file of an earlier sleep that these tokens go on from, to be added to."""
+        for place, n in self._known.matches(tokens):
+            if isinstance(place, OnDisk) and place.path.name.startswith(ASLEEP):
+                if n == place.n_tokens and place.path not in taken:
+                    return place.path
+        return None
 
     def _delete_older(self, tokens: Sequence[int], path: Path) -> None:
         """Delete the files of earlier sleeps that hold no more than a newer one does."""

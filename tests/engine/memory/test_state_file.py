@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 from engine.errors import MachineError, StateFileError
-from engine.memory import KVLayer, Memory, Segment, peek_sequence, read_sequence, restore_sequence
+from engine.memory import (
+    KVLayer,
+    Memory,
+    Segment,
+    copy_sequence,
+    peek_sequence,
+    read_sequence,
+    restore_sequence,
+)
 from engine.memory.page_list import NO_END
 
 FINGERPRINT = {"model": "a hash", "architecture": "llama", "model name": "Tiny"}
@@ -281,6 +289,8 @@ def test_older_files_are_read_and_added_to(tmp_path):
     write(memory, 0, range(100))
     as_first_written(path, range(100), memory)
     assert held(memory, path) == list(range(100))
+    copy_sequence(read(memory, path), tmp_path / "copy", memory.pools, 70)
+    assert held(memory, tmp_path / "copy") == list(range(70))
     write(memory, 0, range(100, 140))
     assert save(memory, 0, path) < path.stat().st_size / 2
     assert held(memory, path) == list(range(140))

@@ -8,8 +8,10 @@ import pytest
 import engine
 from engine.client.client import EngineClient
 from engine.errors import ModelFileError
+from engine.memory.state_file import read_state
 from engine.server.loop import Keeping
-from tests.fakes.model import answering, loaded
+from tests.fakes.model import BOS, EOS, answering, chaotic, loaded
+from tests.fakes.paged import PagedContext
 
 PROMPT = "tell me of the mill and of the river>"
 
@@ -71,6 +73,35 @@ def test_conversations_go_on_after_a_sleep(tmp_path, has_folder):
         assert client.metrics().prompt_tokens_total < 200
         assert client._loop.saved.n_files <= 6
     assert loads.n_closed == len(loads.models)
+
+
+def test_what_a_sleep_wrote_is_added_to_by_the_next(tmp_path):
+    """Each conversation stays one file, and what it held already is not written again."""
+
+    def restless(tokens):
+        row = chaotic()(tokens)
+        row[EOS] = -100
+        return row
+
+    def load(progress):
+        context = PagedContext(restless, 4096, 4, snapshot_bytes=1 << 20)
+        return loaded(None, context=context, forks=(3,), n_ctx=4096)
+
+    keeping = Keeping(1 << 20, tmp_path, 1 << 30, 0.02)
+    with EngineClient.over(load, 2, keeping=keeping) as client:
+        told = {i: [BOS, *[i] * 40, *[*range(200)] * 6] for i in (1, 2)}
+        sizes = []
+        for turn in range(3):
+            for i in told:
+                told[i] += ask(client, told[i], n_predict=5).tokens
+            wait_asleep(client)
+            files = sorted(tmp_path.glob("asleep-*"))
+            assert len(files) == 2
+            sizes.append([path.stat().st_size for path in files])
+            assert [len(read_state(path).pieces) for path in files] == [turn + 1] * 2
+        for i in told:
+            assert ask(client, [*told[i], 7], n_predict=1).timings.n_read == 2
+    assert all(later - first < first / 3 for first, later in zip(*sizes[::2], strict=True))
 
 
 def test_nothing_is_left_of_a_sleep_without_a_folder(tmp_path, monkeypatch):
