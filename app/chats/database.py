@@ -16,7 +16,7 @@ from typing import Any, Self
 from app.chats import search as searching
 from app.chats.conversation import ROLES, STATES, Conversation, Message, packed, storable, unpacked
 from app.chats.opening import opened, storage_refusal
-from app.chats.record import sound_record
+from app.chats.record import sound_params, sound_record
 from app.chats.tree import BRANCH, CHILDREN, HIDE, NEWEST_LEAF, SHOW
 from app.files import storage_error
 
@@ -348,7 +348,7 @@ def _columns(fields: dict[str, Any]) -> dict[str, Any]:
 
 def _conversation(row: tuple[Any, ...]) -> Conversation:
     first, (pinned, model, params), rest = row[:4], row[4:7], row[7:]
-    return Conversation(*first, bool(pinned), model, unpacked(params), *rest)  # type: ignore[call-arg]
+    return Conversation(*first, bool(pinned), model, sound_params(unpacked(params)), *rest)  # type: ignore[call-arg]
 
 
 def _message(row: tuple[Any, ...]) -> Message:

@@ -1,6 +1,6 @@
-"""What the record of an answer may hold: known entries of another shape are left out.
+"""What records of answers and params of chats may hold: entries of another shape are left out.
 
-Records also come from files of other people. An entry that nobody here knows is kept as it is.
+They also come from files of other people. An entry that nobody here knows is kept as it is.
 """
 
 import math
@@ -25,6 +25,11 @@ def sound_record(record: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
+def sound_params(params: dict[str, Any]) -> dict[str, Any]:
+    """Return the params of a chat in which every known entry has its shape."""
+    return {k: v for k, v in params.items() if k not in _PARAMS or _PARAMS[k](v)}
+
+
 def _is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value < 2**53
 
@@ -44,6 +49,10 @@ def _is_object(value: Any) -> bool:
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, list)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(part, str) for part in value)
 
 
 def _are_timings(value: Any) -> bool:
@@ -67,4 +76,10 @@ _SHAPES: dict[str, Callable[[Any], bool]] = {
     "thought_s": _is_number,
     "timings": _are_timings,
     "error": _is_error,
+}
+_PARAMS: dict[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(("sampling", "sources", "constraint", "constraint_draft"), _is_object),
+    **dict.fromkeys(("n_predict", "reasoning_budget", "seed"), _is_count),
+    "system": _is_text,
+    "stop": _are_texts,
 }

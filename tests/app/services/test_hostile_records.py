@@ -1,14 +1,17 @@
 """Records come from files too: whatever stands in one, a chat opens, Info shows, nothing raises."""
 
 import json
+import time
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import engine
 from app.chats.record import sound_record
 from app.services.figures import rows, summary
 from app.services.replay import earlier_runs, steps_of
+from app.ui.theme import theme
 from tests.make import window as make
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
@@ -33,7 +36,7 @@ RECORD = st.builds(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(RECORD)
 def test_whatever_a_record_holds_it_can_be_shown_and_asked(record):
     record = sound_record(record)
@@ -72,3 +75,27 @@ def test_a_chat_with_a_damaged_record_opens_and_shows_info(tmp_path, qtbot, qapp
         odd = {"timings": {"n_prompt": "many"}, "runs": 7, "seed": "x", "error": [1], "mine": 1}
         made = services.database.add_message(chat.id, None, "assistant", "Hi", **odd)
         assert services.database.message(made.id).record == {"mine": 1}
+
+
+PARAMS = ("sampling", "sources", "constraint", "constraint_draft", "system", "stop", "seed")
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(params=st.fixed_dictionaries({}, optional=dict.fromkeys((*PARAMS, "n_predict"), JSON)))
+def test_a_chat_with_damaged_params_opens(window_of_damage, params):
+    window = window_of_damage
+    made = window.services.chats.start(params=params)
+    window.chats.open(made.id)
+    assert window.pane.conversation_id == made.id
+    window.act("chat.start")
+
+
+@pytest.fixture(scope="module")
+def window_of_damage(tmp_path_factory, qapp):
+    theme.start(qapp, "light", 1.0)
+    with make.window(tmp_path_factory.mktemp("damage"), make.Clients()) as shown:
+        until = time.monotonic() + 20
+        while not shown.sampling.panel.cards and time.monotonic() < until:
+            qapp.processEvents()
+            time.sleep(0.01)
+        yield shown
