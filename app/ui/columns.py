@@ -4,7 +4,7 @@ import base64
 
 from PySide6.QtCore import QByteArray, Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QSplitter, QVBoxLayout, QWidget
 
 from app.settings import Settings
 from app.ui.theme import theme
@@ -12,11 +12,12 @@ from app.ui.widgets.inspector import Inspector
 from app.ui.widgets.sidebar import Sidebar
 
 _OVERLAY_BELOW = 800  # width in design pixels under which the inspector lies over the panes
+_ALONE_BELOW = 540  # and under which the sidebar does so too
 _SIDEBAR, _INSPECTOR = (180, 256), (280, 310)  # least and first width, in design pixels
 
 
 class Columns(QWidget):
-    """Holds the regions side by side; in a narrow window the inspector lies over the panes."""
+    """Holds the regions side by side; in a narrow window the outer ones lie over the panes."""
 
     def __init__(
         self,
@@ -29,6 +30,7 @@ class Columns(QWidget):
         super().__init__(parent)
         self._settings = settings
         self._sidebar = sidebar
+        self._panes = panes
         self._inspector = inspector
         self._zoom = theme.zoom
         self._is_placed = False
@@ -42,6 +44,11 @@ class Columns(QWidget):
         box.setContentsMargins(0, 0, 0, 0)
         box.addWidget(self.splitter)
         inspector.close_button.clicked.connect(self.toggle_inspector)
+        sidebar.chosen.connect(self._uncover)
+        sidebar.started.connect(self._uncover)
+        application = QApplication.instance()
+        if isinstance(application, QApplication):
+            application.focusChanged.connect(self._on_focus_changed)
         theme.changed.connect(self._restyle)
         self._set_least_widths()
 
@@ -50,17 +57,50 @@ class Columns(QWidget):
     def toggle_sidebar(self) -> None:
         """Show or hide the chats."""
         self._sidebar.setVisible(self._sidebar.isHidden())
-        self._settings["sidebar_open"] = not self._sidebar.isHidden()
+        if not self.is_alone():
+            self._settings["sidebar_open"] = not self._sidebar.isHidden()
+        elif not self._sidebar.isHidden():
+            self._sidebar.raise_()
+            self._sidebar.search.setFocus()
 
     def toggle_inspector(self) -> None:
         """Show or hide the inspector."""
         self._inspector.setVisible(self._inspector.isHidden())
-        self._settings["inspector_open"] = not self._inspector.isHidden()
+        if not self.is_overlaid():
+            self._settings["inspector_open"] = not self._inspector.isHidden()
         self._fit_inspector()
 
     def is_overlaid(self) -> bool:
         """Tell whether the inspector lies over the panes."""
         return self._inspector.parentWidget() is self
+
+    def is_alone(self) -> bool:
+        """Tell whether the sidebar lies over the panes, and goes when a chat was chosen."""
+        return self._sidebar.parentWidget() is self
+
+    def _uncover(self) -> None:
+        if self.is_alone():
+            self._sidebar.hide()
+
+    def _on_focus_changed(self, _old: QWidget | None, now: QWidget | None) -> None:
+        if now is not None and self._panes.isAncestorOf(now):
+            self._uncover()
+
+    def _fit(self) -> None:
+        self._fit_sidebar()
+        self._fit_inspector()
+
+    def _fit_sidebar(self) -> None:
+        narrow = self.width() < theme.px(_ALONE_BELOW)
+        if narrow and not self.is_alone():
+            self._sidebar.setParent(self)
+            self._sidebar.hide()
+        elif not narrow and self.is_alone():
+            self.splitter.insertWidget(0, self._sidebar)
+            self._sidebar.setVisible(self._settings["sidebar_open"])
+        if narrow:
+            width = min(theme.px(_SIDEBAR[1]), self.width() - theme.px(48))
+            self._sidebar.setGeometry(0, 0, width, self.height())
 
     def _fit_inspector(self) -> None:
         narrow = self.width() < theme.px(_OVERLAY_BELOW)
@@ -72,7 +112,7 @@ class Columns(QWidget):
             self._inspector.setVisible(self._settings["inspector_open"])
         self._inspector.set_overlaid(narrow)
         if narrow:
-            width = theme.px(320)
+            width = min(theme.px(320), self.width())
             self._inspector.setGeometry(self.width() - width, 0, width, self.height())
             self._inspector.raise_()
 
@@ -88,7 +128,8 @@ class Columns(QWidget):
 
     def keep(self) -> None:
         """Remember the widths in the settings."""
-        self._settings["splitters"] = packed(self.splitter.saveState())
+        if not self.is_alone():
+            self._settings["splitters"] = packed(self.splitter.saveState())
 
     def place(self) -> None:
         """Give the columns their first widths, unless the last run left some."""
@@ -110,11 +151,11 @@ class Columns(QWidget):
             outer = [round(size * grown) if i != 1 else 0 for i, size in enumerate(sizes)]
             outer[1] = max(200, sum(sizes) - sum(outer))
             self.splitter.setSizes(outer)
-        self._fit_inspector()
+        self._fit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._fit_inspector()
+        self._fit()
 
 
 def packed(state: QByteArray) -> str:

@@ -65,7 +65,7 @@ class MainWindow(QMainWindow):
         self.setWindowTitle("Inglenook")
         self.setWindowIcon(program_icon())
         self.setAcceptDrops(True)
-        self.setMinimumSize(theme.px(560), theme.px(420))
+        self.setMinimumSize(560, 420)  # at any zoom: it must fit on the screen
         self._may_close = False
         self._is_kept = False
         self.guard = Guard(self)

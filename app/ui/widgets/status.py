@@ -1,7 +1,7 @@
 """The line at the bottom: state of the engine, device, memory, tokens per second."""
 
 from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QProgressBar, QWidget
 
 from app.services.figures import speed
@@ -66,9 +66,7 @@ class StatusLine(QFrame):
         self._row.addWidget(self.lamp)
         self._row.addWidget(self.state)
         self._row.addWidget(self.progress)
-        self._row.addSpacing(theme.px(14))
         self._row.addWidget(self.device)
-        self._row.addSpacing(theme.px(14))
         self._row.addWidget(self.memory)
         self._row.addStretch(1)
         self._row.addWidget(self.rate)
@@ -81,12 +79,33 @@ class StatusLine(QFrame):
         self._row.setContentsMargins(theme.px(14), 0, theme.px(14), 0)
         self._row.setSpacing(theme.px(6))
         self.progress.setFixedWidth(theme.px(150))
+        for part in (self.device, self.memory):
+            part.setContentsMargins(theme.px(14), 0, 0, 0)
+        self._fit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        """Leave out whole parts where there is no room, the least wanted first."""
+        margins, gap = self._row.contentsMargins(), self._row.spacing()
+        room = self.width() - margins.left() - margins.right() - self.lamp.width() - gap
+        if not self.progress.isHidden():
+            room -= self.progress.width() + gap
+        for part in (self.state, self.rate, self.spark, self.memory, self.device):
+            if part is self.spark and not self.spark.values():
+                continue
+            needed = max(part.sizeHint().width(), part.minimumWidth()) + gap
+            part.setVisible(needed <= room or part is self.state)
+            room -= needed
 
     def set_state(self, state: str, sentence: str) -> None:
         """Show the state of the engine: empty, loading, ready, busy or failed."""
         self.lamp.set_state(state)
         self.state.setText(sentence)
         self.progress.setVisible(state == "loading")
+        self._fit()
 
     def set_progress(self, done: float) -> None:
         """Show how far the load is, 0 to 1."""
@@ -96,9 +115,10 @@ class StatusLine(QFrame):
         """Show the device and the memory in use."""
         self.device.setText(device)
         self.memory.setText(memory)
+        self._fit()
 
     def add_rate(self, tokens_per_second: float) -> None:
         """Show the present speed and remember it in the sparkline."""
         self.rate.setText(tr("{n} tokens/s", n=speed(tokens_per_second)))
         self.spark.add(tokens_per_second)
-        self.spark.show()
+        self._fit()
