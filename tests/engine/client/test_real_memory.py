@@ -61,8 +61,14 @@ def test_windows_answer_again_after_a_restart_without_reading(tmp_path, n_answer
         client.keep([*told, *range(1000, 1020), *second.tokens], path).result(60)
     with opened(models.gemma3(), tmp_path) as client:
         client.wait_until_ready()
-        edited = ask(client, [*told, *range(2000, 2030)], n_predict=1)
+        other = [*told, *range(2000, 2030)]
+        edited = ask(client, other, n_predict=1, n_probs=3)
         assert edited.timings.n_read == 31
+        if n_answer < 100:
+            whole = ask(client, other, n_predict=1, n_probs=3, cache_prompt=False)
+            assert whole.timings.n_cached == 0
+            assert edited.tokens == whole.tokens
+            assert edited.probs[0].logprob == pytest.approx(whole.probs[0].logprob, abs=0.1)
         client._loop.loaded.context.memory.check_integrity()
 
 
