@@ -17,6 +17,7 @@ from engine.sampling.kernels.candidates import (
 )
 from engine.sampling.kernels.generator import uniform_f64
 from engine.sampling.kernels.lanes import get, imin, put
+from engine.sampling.kernels.mass import MANY, NEVER, reach
 from engine.sampling.kernels.order import order_more
 from engine.sampling.words import (
     HAS_PROBS,
@@ -47,6 +48,9 @@ def walk(run, target):
     while i < n:
         if get(run, IS_SORTED) != 0:
             if i >= get(run, N_SORTED):
+                last = reach(run, running, target, 0) if i >= MANY else NEVER
+                if last != NEVER:
+                    return i + (last & 0xFFFFFFFF)
                 order_more(run)
         elif n > CHUNK and i % CHUNK == 0:
             part = chunk_sum(get(run, PROBS) + 4 * i, imin(CHUNK, n - i))

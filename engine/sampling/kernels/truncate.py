@@ -11,6 +11,7 @@ from engine.sampling.kernels.candidates import (
     softmax,
 )
 from engine.sampling.kernels.lanes import get, imax, imin, number
+from engine.sampling.kernels.mass import MANY, NEVER, keep_up_to, reach
 from engine.sampling.kernels.order import order_more, sort, take_front
 from engine.sampling.words import (
     N_SORTED,
@@ -38,6 +39,11 @@ def top_p(run, step, _):
     total, kept = 0.0, 0
     while kept < get(run, SIZE):
         if kept >= get(run, N_SORTED):
+            if kept >= MANY:
+                last = reach(run, total, p, min_keep - kept)
+                if last != NEVER:
+                    keep_up_to(run, last)
+                return
             order_more(run)
         total += load_f32(get(run, PROBS) + 4 * kept)
         kept += 1

@@ -99,6 +99,8 @@ SINGLE = [
     params("top_k", top_k=5000),
     params("top_p", top_p=0.9),
     params("top_p", top_p=0.9, min_keep=300),
+    params("top_p", top_p=0.4, min_keep=7000),
+    params("top_p", top_p=0.999),
     params("min_p", min_p=0.1),
     params("min_p", min_p=0.99, min_keep=20),
     params("top_n_sigma", top_n_sigma=1.5),
@@ -115,6 +117,30 @@ SINGLE = [
 @pytest.mark.parametrize("settings", SINGLE, ids=lambda p: "".join(p.samplers) or "none")
 def test_one_sampler(settings, n, shape):
     check(settings, row(shape, n))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_sum_that_many_candidates_reach_is_found_as_by_sorting_them(seed):
+    """Behind the first few thousand a bound is looked for, and only what is near it is sorted."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(9000, 60000))
+    logits = rng.normal(scale=rng.choice([1e-4, 0.1, 1.0, 2.0]), size=n).astype(np.float32)
+    if seed % 3 == 0:
+        logits = np.round(logits, 1)
+        logits[0] = -0.0
+    if seed % 4 == 1:
+        logits[rng.random(n) < 0.3] = -np.inf
+    for top_p in rng.uniform(0.2, 1, size=4):
+        settings = params("temperature", "top_p", "min_p", top_p=top_p, temperature=1.3, min_p=1e-9)
+        check(settings, logits)
+
+
+@pytest.mark.parametrize("zeros", [[0.0], [-0.0], [0.0, -0.0]])
+def test_equal_candidates_are_kept_by_their_number(zeros):
+    chain = SamplerChain(params("top_p", top_p=0.5), NumberedVocab(40_000))
+    chain.apply(np.resize(np.array(zeros, np.float32), 40_000))
+    assert len(chain.candidates().ids) == pytest.approx(20_000, abs=1)
+    assert chain.candidates().probs.sum() == pytest.approx(1, rel=1e-5)
 
 
 @pytest.mark.parametrize("n", SIZES)
