@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.strings import tr
 from app.ui.theme import theme
-from app.ui.widgets.controls import IconButton, button, label
+from app.ui.widgets.controls import ElidedLabel, IconButton, button, label
 from app.ui.widgets.value_row import NEUTRAL, OFF, MarkedTitle, ValueRow
 
 TITLES = {
@@ -81,8 +81,7 @@ class SamplerCard(QFrame):
         self.rows = [self._row(parameter, i) for i, parameter in enumerate(sampler.parameters)]
         self.title = MarkedTitle(self.title_text, "subheading", self)
         self.can_move = False
-        self.source = label("", "secondary", self)
-        self.source.setAccessibleName(tr("Where the value comes from"))
+        self.source = ElidedLabel("", "secondary", self)
         self.help = label(tr(sampler.help), "secondary", self)
         self.help.setWordWrap(True)
         tip = tr("Switch {name} off", name=self.title_text)
@@ -110,8 +109,7 @@ class SamplerCard(QFrame):
         head = QHBoxLayout()
         head.setSpacing(theme.px(4))
         head.addWidget(self.title)
-        head.addWidget(self.source)
-        head.addStretch(1)
+        head.addWidget(self.source, 1)
         head.addWidget(self.off)
         head.addWidget(self.rows[0].box)
         box.addLayout(head)
@@ -140,12 +138,10 @@ class SamplerCard(QFrame):
         self._titles.append((title, row))
         help = label(tr(row.parameter.help), "secondary", self)
         help.setWordWrap(True)
-        source = label("", "secondary", self)
-        source.setAccessibleName(tr("Where the value comes from"))
+        source = ElidedLabel("", "secondary", self)
         self._sources[row.parameter.key] = source
         head.addWidget(title)
-        head.addWidget(source)
-        head.addStretch(1)
+        head.addWidget(source, 1)
         head.addWidget(row.box)
         column.addLayout(head)
         column.addWidget(help)
@@ -168,8 +164,9 @@ class SamplerCard(QFrame):
             row.box.setToolTip(tip)
             row.slider.setToolTip(tip)
             row.slider.setAccessibleDescription(f"{row.box.text()}. {tip}")
-            self._sources[key].setText(word)
+            self._sources[key].set_text(word)
             self._sources[key].setToolTip(words)
+            self._sources[key].setAccessibleName(tr("From: {source}", source=words))
 
     def is_off(self) -> bool:
         """Tell whether this stage has no effect now."""

@@ -13,7 +13,7 @@ def card(panel, name):
 
 
 def source(panel, name):
-    return card(panel, name).source.text()
+    return card(panel, name).source.full_text()
 
 
 def settle(window, qtbot):
@@ -29,10 +29,10 @@ def set_number(panel, name, text):
 def test_each_value_says_where_it_comes_from(window):
     panel = window.sampling.panel
     temperature = card(panel, "temperature")
-    assert temperature.source.text() == "Balanced"
+    assert temperature.source.full_text() == "Balanced"
     assert "Balanced, everywhere" in temperature.rows[0].slider.toolTip()
     set_number(panel, "temperature", "1.7")
-    assert temperature.source.text() == "this chat"
+    assert temperature.source.full_text() == "this chat"
     assert "this chat" in temperature.rows[0].slider.accessibleDescription()
     assert source(panel, "top_k") == "Balanced" and source(panel, "penalties") == "default"
 
@@ -68,8 +68,8 @@ def test_sliders_behind_the_fold_have_a_source_of_their_own(window):
     look_back = penalties.rows[1]
     look_back.box.setText("128")
     look_back.box.editingFinished.emit()
-    assert penalties._sources["repeat_last_n"].text() == "this chat"
-    assert penalties.source.text() == "default"
+    assert penalties._sources["repeat_last_n"].full_text() == "this chat"
+    assert penalties.source.full_text() == "default"
 
 
 def test_a_preset_of_the_model_wins_over_the_one_of_all(window, qtbot):
@@ -164,3 +164,28 @@ def test_values_that_are_no_numbers_show_the_default(window):
     assert card(panel, "temperature").rows[0].value == 0.8
     assert card(panel, "top_k").rows[0].value == 40
     assert panel.order.names == panel.order.default
+
+
+def test_a_long_name_of_a_preset_does_not_push_the_numbers_out(window, qtbot):
+    panel = window.sampling.panel
+    name = "A preset with a remarkably long name that goes on and on"
+    window.services.presets.save(name, {"temperature": 0.5})
+    window.sampling._levels.read_again()
+    window.sampling.show_values()
+    window.sampling._on_preset_chosen(window.services.presets.all()[-1])
+    window.columns.splitter.setSizes([200, 960, 280])
+    area = window.inspector._areas["sampling"]
+    qtbot.waitUntil(lambda: panel.width() <= area.viewport().width())
+    shown = card(panel, "temperature")
+    assert shown.source.full_text() == name and shown.source.text().endswith("…")
+    right = shown.rows[0].box.mapTo(panel, shown.rows[0].box.rect().topRight()).x()
+    assert right < area.viewport().width()
+
+
+def test_the_dot_stays_when_everything_is_built_again(window):
+    set_number(window.sampling.panel, "temperature", "1.7")
+    window.set_zoom(1.5)
+    title = card(window.sampling.panel, "temperature").title
+    assert title.is_marked
+    assert title.sizeHint().width() > title.fontMetrics().horizontalAdvance(title.text()) + 10
+    window.set_zoom(1.0)
