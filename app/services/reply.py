@@ -129,10 +129,18 @@ class Replies(QObject):
                 self._submit(reply)
 
     def _on_engine_changed(self) -> None:
-        """A failed load answers everything; without a model nothing is left to wait for."""
+        """A failed load answers everything; without a model nothing is left to wait for.
+
+        Another model answers what the last one had not begun.
+        """
         import engine
 
         state = self.engine.state
+        for reply in self.running.values() if state == "loading" else ():
+            if reply.text():
+                reply.cut_by = "" if reply.is_stopping else "model"
+            elif not reply.is_stopping:
+                reply.withdraw()
         for reply in self.running.values() if state in ("failed", "empty") else ():
             if state == "failed" or reply.handle is None:
                 reply.events.clear()
@@ -230,6 +238,8 @@ class Replies(QObject):
             reply.add(text)
             self.text_came.emit(conversation_id, message_id, text)
         if n_tokens:
+            if not reply.maker and self.engine.state == "ready":
+                reply.maker = self._maker()
             reply.speed.add(n_tokens)
             self.measured.emit(
                 conversation_id, message_id, reply.speed.n_tokens, reply.speed.rate()
@@ -249,6 +259,11 @@ class Replies(QObject):
         if self.tokens.of(reply.message.id) is not None:
             self.tokens.begin(reply.message.id, f"{OPEN}\n")
         return [f"{OPEN}\n"]
+
+    def _maker(self) -> dict[str, Any]:
+        """Return what the record of an answer keeps of the model that writes it."""
+        engine = self.engine
+        return {"model": engine.name, "mark": engine.mark, "context": engine.context()}
 
     def _commit(self, reply: Reply) -> None:
         reply.committed_at = time.monotonic()
@@ -273,10 +288,12 @@ class Replies(QObject):
     def _settle(self, reply: Reply, state: str, record: dict[str, Any]) -> None:
         """Store the last state of an answer, the record with all that made it."""
         text = reply.text()
-        known = reply.unended() | {"changes": reply.changes, "model": self.engine.name}
+        known = reply.unended() | {"changes": reply.changes}
         record = known | record | reply.told
-        record |= {"mark": self.engine.mark, "start": len(reply.message.text), "end": len(text)}
-        record |= used(reply.request, self.engine.options) | {"context": self.engine.context()}
+        record |= {"start": len(reply.message.text), "end": len(text)}
+        record |= used(reply.request, self.engine.options) | (reply.maker or self._maker())
+        if reply.cut_by and state == "cancelled":
+            record["cut_by"] = reply.cut_by
         self.running.pop(reply.message.conversation_id, None)
         settled = reply.message
         try:

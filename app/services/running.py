@@ -22,6 +22,8 @@ class Reply:
         told: what the record keeps besides (sources, system prompt, …).
         then: called with the settled message when this run has ended by itself, or None.
         n_earlier: tokens that the conversation had after the answer before this one.
+        cut_by: what stopped it besides the person: "model" for another model, else "".
+        maker: what the record keeps of the model that writes it, once that is known.
     """
 
     message: Message
@@ -39,6 +41,8 @@ class Reply:
     progress: Any = None
     thought_s: float = 0.0
     n_earlier: int = 0
+    cut_by: str = ""
+    maker: dict[str, Any] = field(default_factory=dict)
     _reasoning: ReasoningStream = field(default_factory=ReasoningStream)
     _first_text_at: float = 0.0
 
@@ -52,6 +56,13 @@ class Reply:
     def text(self) -> str:
         """Return everything that has come so far."""
         return "".join(self.parts)
+
+    def withdraw(self) -> None:
+        """Take the request back from the engine; what it still says of it is not heard."""
+        if self.handle is not None:
+            self.handle.cancel()
+        self.handle = self.progress = None
+        self.events = deque()
 
     def add(self, text: str) -> None:
         """Take more text and measure how long the model thinks."""

@@ -38,6 +38,7 @@ _ABOVE, _BELOW_OWN, _BELOW_ANSWER = 6, 24, 28
 NOTICES = {
     "interrupted": "The last answer was interrupted; this is as far as it got.",
     "cancelled": "Stopped.",
+    "model": "Stopped: another model was opened.",
 }
 
 
@@ -325,7 +326,8 @@ class MessageView(QWidget):
         return bottom
 
     def _notice(self) -> str:
-        notice = NOTICES.get(self.message.state, "")
+        is_cut = self.message.state == "cancelled" and self.message.record.get("cut_by")
+        notice = NOTICES.get(str(is_cut or self.message.state), "")
         return tr(notice) if notice and not self.is_own() else ""
 
     def text_left(self) -> int:

@@ -171,3 +171,37 @@ def test_a_speed_needs_some_time():
     assert meter.rate() == pytest.approx(10, rel=0.05)
     assert meter.n_tokens == 21
     assert time.monotonic() > 0
+
+
+def test_another_model_answers_what_the_last_one_had_not_begun(services, clients, tmp_path, qtbot):
+    chat_id, answer_id = ask(services)
+    del clients.options["tokens_per_second"]
+    services.engine.load(tmp_path / "other.gguf")
+    services.engine.load(tmp_path / "third.gguf")
+    qtbot.waitUntil(lambda: not services.replies.running)
+    message = services.database.message(answer_id)
+    assert message.state == "finished" and message.text
+    assert message.record["model"] == "third"
+    assert len(services.database.branch(chat_id)) == 2
+
+
+def test_an_answer_cut_off_by_another_model_says_so(services, clients, tmp_path, qtbot):
+    _, answer_id = ask(services)
+    clients.last.advance(10)
+    services.replies.drain()
+    mark = services.engine.mark
+    services.engine.load(tmp_path / "other.gguf")
+    qtbot.waitUntil(lambda: not services.replies.running)
+    message = services.database.message(answer_id)
+    assert message.state == "cancelled" and message.text
+    assert message.record["cut_by"] == "model"
+    assert (message.record["model"], message.record["mark"]) == ("fake", mark)
+
+
+def test_what_was_stopped_while_the_model_changed_stays_stopped(services, tmp_path, qtbot):
+    chat_id, answer_id = ask(services)
+    services.engine.load(tmp_path / "other.gguf")
+    services.replies.stop(chat_id)
+    qtbot.waitUntil(lambda: services.engine.state == "ready")
+    assert services.database.message(answer_id).state == "cancelled"
+    assert not services.replies.running
