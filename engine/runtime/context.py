@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -88,6 +89,8 @@ class Context:
             "rotation": rotation_hash(self._layers),
             "page layout": f"{PAGE_CELLS} cells, K by position, blocks rotated",
         }
+        self._abort_lock = threading.Lock()
+        self._is_unstoppable = self._is_abort_due = False
         self._is_open = True
 
     def _make_workspace(self, graph: Any, n_threads: int, kv_types: str) -> Workspace:
@@ -242,8 +245,26 @@ class Context:
         for pool, pages, deltas in self.memory.shifted_pages():
             rotations = [(i, self._layers[i].rotation) for i in pool.layer_ids]
             tape = shift_tape(self._workspace, self._kernels, rotations, pages, deltas)
-            self._team.run(tape.ops, self.n_threads_batch)
+            with self._not_aborted():
+                self._team.run(tape.ops, self.n_threads_batch)
             pool.settle_shifts()
+
+    @contextlib.contextmanager
+    def _not_aborted(self) -> Iterator[None]:
+        """Let what runs inside the block run to its end; an abort is for what comes next.
+
+        K that has been turned in half of its layers could be turned neither on nor back.
+        """
+        with self._abort_lock:
+            self._is_unstoppable = True
+            self._is_abort_due = self._team.forget_abort()
+        try:
+            yield
+        finally:
+            with self._abort_lock:
+                self._is_unstoppable = False
+                if self._is_abort_due:
+                    self._team.abort()
 
     # ---- what is kept of a sequence
 
@@ -339,9 +360,17 @@ class Context:
     def abort(self) -> None:
         """Stop the decode in progress; it raises RequestError and its batch is forgotten.
 
-        Another thread may call it.
+        Without one in progress the next is stopped, unless `forget_abort` comes before. Another
+        thread may call it.
         """
-        self._team.abort()
+        with self._abort_lock:
+            self._is_abort_due = True
+            if not self._is_unstoppable:
+                self._team.abort()
+
+    def forget_abort(self) -> None:
+        """Let the next decode be as if `abort` had not been called: it was meant for the last."""
+        self._team.forget_abort()
 
     def close(self) -> None:
         """Join the team and give the memory back; closing again does nothing."""

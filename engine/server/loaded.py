@@ -27,6 +27,9 @@ class Context(Protocol):
     def abort(self) -> None:
         """Make the decode in progress, or else the next, raise RequestError. Any thread."""
 
+    def forget_abort(self) -> None:
+        """Take back an abort that came too late."""
+
     def embedding(self, tokens: Any, pooling: str | None = None) -> Any:
         """Begin to embed a text: `step(n)` reads n tokens, True when it is the last, `result()`.
 

@@ -228,14 +228,15 @@ class Scheduler:
         try:
             return self._context.decode(tokens, positions, seq_ids, want=rows)
         except RequestError as error:
-            # An abort that came too late for one decode stops the next: it stays pending.
             if not self._is_abort_pending or isinstance(error, ContextFullError):
                 raise
-            self._is_abort_pending = False
             raise _Aborted from error
         finally:
             with self._flight:
                 self._in_flight = Batch()
+                if self._is_abort_pending:  # one that came too late must not stop what is next
+                    self._context.forget_abort()
+                self._is_abort_pending = False
 
     def _undo(self, batch: Batch) -> None:
         """Take out of memory what a failed decode may have left there."""

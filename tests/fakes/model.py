@@ -186,6 +186,9 @@ class ScriptedContext:
     def abort(self):
         self.aborted.set()
 
+    def forget_abort(self):
+        self.aborted.clear()
+
     @property
     def n_tokens_decoded(self):
         return sum(len(tokens) for tokens, *_ in self.decodes)

@@ -108,6 +108,15 @@ class Team:
         """
         self._set(team_words.CANCEL, 1)
 
+    def forget_abort(self) -> bool:
+        """Let the next run be as if `abort` had not been called; return whether it had.
+
+        Not during a run.
+        """
+        was_wanted = bool(self._get(team_words.CANCEL))
+        self._set(team_words.CANCEL, 0)
+        return was_wanted
+
     @contextlib.contextmanager
     def adopted(self) -> Iterator[None]:
         """Make the calling thread member 0 inside the block: pinned, and lowered for good.

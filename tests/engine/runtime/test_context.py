@@ -247,3 +247,37 @@ def test_options_that_cannot_be_honoured(model, options, reason):
 
     with pytest.raises(EngineError, match=reason):
         model.context(**options)
+
+
+@pytest.mark.parametrize("moment", ["before", "during"])
+def test_an_abort_never_leaves_keys_unturned(model, moment, monkeypatch):
+    """What moved is turned whole; the decode that follows is the one that stops."""
+    with model.context(n_ctx=256, n_threads=2) as context:
+        context.decode(TOKENS[:90])
+        context.memory.seq_rm(0, 10, 40)
+        context.memory.seq_add(0, 40, -1, -30)
+        snapshot = context.snapshot_sequence(0)
+        expected = context.decode(TOKENS[90:95], want="all")
+        context.restore_snapshot(snapshot, 0)
+        snapshot.release()
+        context.memory.seq_rm(0)
+        context.decode(TOKENS[:90])
+        context.memory.seq_rm(0, 10, 40)
+        context.memory.seq_add(0, 40, -1, -30)
+        run, n_runs = context._team.run, []
+
+        def aborting(tape, n_threads=None):
+            n_runs.append(1)
+            if len(n_runs) == 1 and moment == "during":
+                context.abort()
+            return run(tape, n_threads)
+
+        monkeypatch.setattr(context._team, "run", aborting)
+        if moment == "before":
+            context.abort()
+        with pytest.raises(RequestError, match="stopped"):
+            context.decode(TOKENS[90:95])
+        assert np.array_equal(context.decode(TOKENS[90:95], want="all"), expected)
+        context.abort()
+        context.forget_abort()
+        context.decode(TOKENS[95:96])
