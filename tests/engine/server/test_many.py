@@ -179,32 +179,6 @@ def test_an_abort_that_comes_too_late_costs_nothing():
         assert ask(client, "a>").result().text == STORY.decode()
 
 
-def test_an_abort_that_comes_too_late_stops_nothing_else_either():
-    """It was for a decode that has just ended; a text that is embedded next knows nothing of it."""
-    client, context, gate = client_of(answering(STORY), n_slots=1, n_batch=64)
-    gate.open()
-    decode, late = context.decode, []
-
-    def ending(tokens, *given, **options):
-        logits = decode(tokens, *given, **options)
-        if len(tokens) > 16:
-            client._loop._session.scheduler.interrupt()
-            late.append(context.aborted.is_set())
-        return logits
-
-    def embed_piece(tokens, start):
-        if context.aborted.is_set():
-            context.aborted.clear()
-            raise engine.RequestError("The decode was stopped.")
-
-    context.decode, context.embed_piece = ending, embed_piece
-    with client:
-        asked = ask(client, "a prompt of more than sixteen tokens>", n_predict=1)
-        assert len(client.embed(["a text"])) == 1
-        assert asked.result().stop_type == "limit"
-    assert late == [True]
-
-
 def test_closing_stops_a_long_decode():
     client, context, gate = client_of(answering(STORY), n_slots=1, n_batch=64)
     long = ask(client, "x" * 60 + ">")

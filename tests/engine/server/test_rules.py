@@ -157,3 +157,28 @@ def test_an_answer_that_ends_lets_the_oldest_task_in_and_leaves_its_memory_known
         assert order == sorted(order)
         for i in (3, 1, 0, 2):
             assert ask(client, f"{i}>a story, then>").result().timings.n_read == len(", then>")
+
+
+def test_an_abort_that_comes_too_late_stops_nothing_else_either():
+    """It was for a decode that has just ended; a text that is embedded next knows nothing of it."""
+    client, context = client_of(n_slots=1, n_batch=64)
+    decode, late = context.decode, []
+
+    def ending(tokens, *given, **options):
+        logits = decode(tokens, *given, **options)
+        if len(tokens) > 16:
+            client._loop._session.scheduler.interrupt()
+            late.append(context.aborted.is_set())
+        return logits
+
+    def embed_piece(tokens, start):
+        if context.aborted.is_set():
+            context.aborted.clear()
+            raise engine.RequestError("The decode was stopped.")
+
+    context.decode, context.embed_piece = ending, embed_piece
+    with client:
+        asked = ask(client, "a prompt of more than sixteen tokens>", n_predict=1)
+        assert len(client.embed(["a text"])) == 1
+        assert asked.result().stop_type == "limit"
+    assert late == [True]
