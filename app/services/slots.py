@@ -7,13 +7,15 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
-from app.services.engine_service import EngineService, sentence
+from app.services.chats import Chats
+from app.services.engine_service import Client, EngineService, sentence
 from app.services.jobs import Jobs
 from app.services.memories import Memories
 from app.services.reply import Replies
 from app.strings import count, megabytes, tr
 
 SUFFIX = ".safetensors"  # what the engine writes a slot's memory to
+_END_TOKENS = 8  # that a template writes behind an answer, and nobody has read yet
 
 
 @dataclass(frozen=True)
@@ -59,13 +61,19 @@ class Slots(QObject):
     failed = Signal(str)
 
     def __init__(
-        self, jobs: Jobs, engine: EngineService, replies: Replies, memories: Memories
+        self,
+        jobs: Jobs,
+        engine: EngineService,
+        replies: Replies,
+        memories: Memories,
+        chats: Chats,
     ) -> None:
         super().__init__()
         self._jobs = jobs
         self._engine = engine
         self._replies = replies
         self._memories = memories
+        self._chats = chats
         self._owners: dict[int, int] = {}  # slot → conversation
         engine.changed.connect(self._on_engine_changed)
         memories.changed.connect(self.changed)
@@ -152,11 +160,36 @@ class Slots(QObject):
     def restore(self, id_slot: int, path: Path) -> None:
         """Read a slot's memory from a file, beside the window."""
 
-        def say(done: Any) -> str:
+        elsewhere = {c for slot, c in self._owners.items() if slot != id_slot}
+
+        def restore(client: Client) -> tuple[Any, int]:
+            done = client.restore_slot(id_slot, path)
+            return done, self._owner_of(client, done.n_tokens, elsewhere)
+
+        def say(found: tuple[Any, int]) -> str:
+            done, conversation_id = found
             self._owners.pop(id_slot, None)
+            if conversation_id:
+                self._own(id_slot, conversation_id)
             return tr("{n} tokens came back from “{name}”.", n=count(done.n_tokens), name=path.name)
 
-        self._act(lambda client: client.restore_slot(id_slot, path), say)
+        self._act(restore, say)
+
+    def _owner_of(self, client: Client, n_tokens: int, elsewhere: set[int]) -> int:
+        """Return the conversation that a slot with so many tokens remembers, 0 if none; slow.
+
+        Those that other slots remember are left out.
+        """
+        for conversation in self._chats.database.conversations():
+            if conversation.leaf_id is None or conversation.id in elsewhere:
+                continue
+            leaf = self._chats.database.message(conversation.leaf_id)
+            if abs(leaf.record.get("n_used", 0) - n_tokens) > _END_TOKENS:
+                continue
+            known = client.known_prefix(self._chats.prompt_of(leaf))
+            if known.where == "slot" and known.n_prompt - known.n_tokens <= _END_TOKENS:
+                return conversation.id
+        return 0
 
     def erase(self, id_slot: int) -> None:
         """Forget what a slot remembers."""

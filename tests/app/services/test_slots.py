@@ -86,6 +86,22 @@ def test_save_erase_and_restore(services, clients, qtbot, tmp_path):
     with qtbot.waitSignal(services.slots.done):
         services.slots.restore(slot.id, file)
     assert services.slots.all()[slot.id].n_tokens == slot.n_tokens
+    assert services.slots.lamp(chat)[0] == "ready"
+
+
+def test_a_memory_that_belongs_to_no_chat_lights_none(services, clients, qtbot, tmp_path):
+    chat, other = ask(services, "Why?"), ask(services, "Who?")
+    finish(services, clients, qtbot)
+    slot, file = services.slots.of_conversation(chat), tmp_path / "a.safetensors"
+    with qtbot.waitSignal(services.slots.done):
+        services.slots.save(slot.id, file)
+    with qtbot.waitSignal(services.slots.done):
+        services.slots.erase(slot.id)
+    services.chats.trash(chat)
+    with qtbot.waitSignal(services.slots.done):
+        services.slots.restore(slot.id, file)
+    assert services.slots.all()[slot.id].conversation_id == 0
+    assert services.slots.lamp(other)[0] == "ready"
 
 
 def test_a_file_that_does_not_fit_is_refused_in_words(services, clients, qtbot, tmp_path):
