@@ -38,12 +38,14 @@ from engine.memory.saved_sequence import (
     read_sequence,
     restore_sequence,
 )
-from engine.memory.sequence_writer import copy_sequence
+from engine.memory.sequence_writer import MOST_CHECKPOINTS, copy_sequence
 from engine.memory.snapshot import Snapshot
+from engine.memory.state_file import sweep_unfinished
 
 __all__ = [
     "KV_TYPES",
     "MODEL_NAME",
+    "MOST_CHECKPOINTS",
     "KVLayer",
     "Memory",
     "PagePool",
@@ -55,4 +57,5 @@ __all__ = [
     "peek_sequence",
     "read_sequence",
     "restore_sequence",
+    "sweep_unfinished",
 ]

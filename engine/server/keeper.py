@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from engine.errors import EngineError, MachineError
-from engine.memory.sequence_writer import MOST_CHECKPOINTS
+from engine.memory import MOST_CHECKPOINTS
 from engine.server.file_thread import FileThread
 from engine.server.known_places import LEAST_LOSS, KnownPlaces
 from engine.server.places import OnDisk, Parked

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from engine.errors import MachineError
-from engine.memory.state_file import sweep_unfinished
+from engine.memory import sweep_unfinished
 from engine.server.places import OnDisk
 
 log = logging.getLogger(__name__)

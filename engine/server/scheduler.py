@@ -5,6 +5,9 @@ out for something new.
 
 Decision: a step takes one ubatch of tokens at most, not a whole n_batch, and MIXED_TOKENS while
 answers run: a long prompt costs the others a stutter per piece, so pieces are short then.
+
+Decision: when not even one token fits, the slot it belongs to ends, and no other. Memory that
+ran out is nobody's fault, and the others may still fit.
 """
 
 import logging

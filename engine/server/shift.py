@@ -1,4 +1,8 @@
-"""Moving what a slot remembers: a full context drops its middle, matching pieces change place."""
+"""Moving what a slot remembers: a full context drops its middle, matching pieces change place.
+
+Decision: answers that share a prompt shift too, each for itself; a shared page is copied before
+its cells move.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
