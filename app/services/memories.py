@@ -212,8 +212,10 @@ class Memories(QObject):
             return None  # it is gone, or the disk refuses, which its next message says
         timings = message.record.get("timings") or {}
         n_tokens = timings.get("n_prompt", 0) + timings.get("n_generated", 0)
+        kept = self.files.find(conversation_id, mark)
+        n_new = max(0, n_tokens - kept.n_tokens) if kept else n_tokens
         path = self.files.folder / file_name(conversation_id, mark)
-        seconds = n_tokens * (self.files.bytes_per_token(mark) or _GUESS) / self._pace
+        seconds = n_new * (self.files.bytes_per_token(mark) or _GUESS) / self._pace
         return Keeping(conversation_id, mark, prompt, path, seconds)
 
     def _collect(self) -> None:
@@ -247,9 +249,9 @@ class Memories(QObject):
         if not keeping.mark:
             keeping.path.unlink(missing_ok=True)
             return
-        n_bytes = self.note(keeping.conversation_id, keeping.mark, written.n_tokens)
-        if written.elapsed_ms > 50 and n_bytes:
-            self._pace = n_bytes / written.elapsed_ms * 1000
+        self.note(keeping.conversation_id, keeping.mark, written.n_tokens)
+        if written.elapsed_ms > 50 and written.n_written:
+            self._pace = written.n_written / written.elapsed_ms * 1000
 
     def _shrink(self, spared: Kept | None = None) -> None:
         for kept in self.files.over(self._settings["memory_gb"] * GB, spared):

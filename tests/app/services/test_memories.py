@@ -257,6 +257,21 @@ def test_a_chat_too_large_for_the_time_left_is_not_begun(start, monkeypatch):
         assert run.files() == []
 
 
+def test_only_what_is_new_counts_for_the_time_left(start, monkeypatch):
+    with start() as run:
+        chat = run.kept("A question that is long. " * 40)
+        n_kept = run.memories.saved(chat).n_tokens
+        monkeypatch.setattr(
+            run.memories,
+            "_pace",
+            1000 * run.memories.files.bytes_per_token(run.services.engine.mark),
+        )
+        run.ask("And?", chat)
+        keeping = run.memories._take()
+    assert n_kept > 150
+    assert 0 <= keeping.seconds < 0.04  # at a thousand tokens a second
+
+
 def test_a_damaged_index_loses_no_file(tmp_path):
     files = KeptFiles(tmp_path)
     kept = Kept(3, "a" * 16, 120, 5, 1.0)
