@@ -37,11 +37,13 @@ class Memories(QObject):
     Signals:
         changed(): another conversation is on the disk, or one no longer.
         said(str): something a person should know: what is not used or could not be kept.
+        saving(str): what is said while a person waits for the disk; "" when that is over.
         idle(): everything that was due is on the disk.
     """
 
     changed = Signal()
     said = Signal(str)
+    saving = Signal(str)
     idle = Signal()
 
     def __init__(
@@ -353,9 +355,10 @@ class Memories(QObject):
                     self._left.append(keeping)
             is_over.set()
             self._jobs.post(self._collect)
+            self._jobs.post(lambda: self.saving.emit(""))
 
         return keep
 
     def _say_saving(self, n: int, is_over: threading.Event) -> None:
         if not is_over.is_set():
-            self.said.emit(saving_words(n))
+            self.saving.emit(saving_words(n))

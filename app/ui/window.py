@@ -68,6 +68,7 @@ class MainWindow(QMainWindow):
         self.setMinimumSize(560, 420)  # at any zoom: it must fit on the screen
         self._may_close = False
         self._is_kept = False
+        self._saving = ""  # what is being said of it
         self.guard = Guard(self)
         self.sidebar = Sidebar(self)
         self.panes = Panes(lambda parent: ChatPane(services, self.guard, parent), self)
@@ -116,6 +117,7 @@ class MainWindow(QMainWindow):
         self.models.setting_changed.connect(self.change_setting)
         services.replies.trouble.connect(self.say)
         services.memories.said.connect(self.say)
+        services.memories.saving.connect(self._show_saving)
         services.jobs.failed.connect(lambda _: self.say(tr("Something unexpected happened.")))
         self._memory.timeout.connect(self.models.show_machine)
         theme.changed.connect(self.toast.place)
@@ -402,6 +404,14 @@ class MainWindow(QMainWindow):
         QTimer.singleShot(BLINK_MS, self, self._say_saving)
         QTimer.singleShot(round(1000 * LEAVE_S), self, self._close_kept)
         memories.idle.connect(self._close_kept)
+
+    def _show_saving(self, words: str) -> None:
+        """Show what is said while something is being saved, as long as that lasts."""
+        if words:
+            self.say(words)
+        else:
+            self.toast.end(self._saving)
+        self._saving = words
 
     def _say_saving(self) -> None:
         if self.services.memories.n_unsaved() and not self._is_kept:

@@ -61,6 +61,11 @@ class Toast(QFrame):
         else:
             self._timer.stop()
 
+    def end(self, sentence: str) -> None:
+        """Take a sentence away that holds no longer, if it is on show."""
+        if sentence and self.sentence.text() == sentence and not self.isHidden():
+            self._end()
+
     def place(self) -> None:
         """Stand where nothing is covered that can be used: at the bottom, over the status line."""
         room = self._window.width() - theme.px(16)

@@ -43,3 +43,14 @@ def test_a_stuck_disk_does_not_keep_the_window_open(window, clients, qtbot, monk
         window.close()
     window.services.close()
     assert time.monotonic() - began < 2
+
+
+def test_what_is_said_of_saving_goes_when_it_is_saved(window, clients, qtbot, monkeypatch):
+    ask(window, qtbot)
+    late = Future()
+    monkeypatch.setattr(clients.last, "keep", lambda *_: late)
+    window.services.engine.unload()
+    qtbot.waitUntil(lambda: window.toast.sentence.text() == "Saving the memory of 1 chat…")
+    assert window.toast.isVisible()
+    late.set_result(SimpleNamespace(n_tokens=0, elapsed_ms=1.0))
+    qtbot.waitUntil(window.toast.isHidden, timeout=2000)
