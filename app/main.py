@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from app.services.everything import Services
     from app.ui.window import MainWindow
 
+PATIENCE_S = 20.0  # with a running instance that does not answer: it may be ending
+
 
 def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the command line."""
@@ -56,13 +58,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     is_first = instance.claim()
     wanted = str((options.file and Path(options.file).resolve()) or "")
     if not is_first and not options.offscreen and instance.hand_over(wanted):
-        return 0
+        answer = instance.answer(PATIENCE_S)
+        if answer == "taken":
+            return 0
+        if answer == "silent":
+            return refuse(tr("Inglenook runs already but does not answer; end it and start again."))
     try:
         services = make_services(paths)
     except AppError as error:
         return refuse(str(error))
     window = open_window(application, services)
     instance.asked.connect(lambda file: _raise(window, file))
+    instance.is_listening = window.isEnabled
     from app.services.errand import Errand
 
     errand = Errand(window, options)

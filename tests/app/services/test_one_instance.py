@@ -1,6 +1,7 @@
 """One window per folder: the second start hands over its file, no socket is opened."""
 
 import os
+import threading
 from pathlib import Path
 
 from app.services.one_instance import OneInstance
@@ -15,6 +16,31 @@ def test_the_second_start_hands_over_its_file(tmp_path, qapp, qtbot):
     first.close()
     assert second.claim()
     second.close()
+
+
+def test_a_start_behind_one_that_ends_takes_its_place(tmp_path, qapp, qtbot):
+    first, second = OneInstance(tmp_path), OneInstance(tmp_path)
+    assert first.claim() and not second.claim()
+    first.is_listening = lambda: False  # its window is closing
+    assert second.hand_over("/x.gguf")
+    qtbot.wait(100)
+    assert second.answer(0.1) == "silent"
+    ending = threading.Timer(0.3, first.close)
+    ending.start()
+    assert second.answer(5.0) == "free"
+    ending.join()
+    third = OneInstance(tmp_path)
+    assert not third.claim()
+    second.close()
+
+
+def test_a_wish_that_was_taken_is_done(tmp_path, qapp, qtbot):
+    first, second = OneInstance(tmp_path), OneInstance(tmp_path)
+    assert first.claim()
+    with qtbot.waitSignal(first.asked):
+        second.hand_over("")
+    assert second.answer(1.0) == "taken"
+    first.close()
 
 
 def test_a_damaged_wish_is_passed_over(tmp_path, qapp, qtbot):
