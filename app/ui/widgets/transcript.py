@@ -274,7 +274,7 @@ class Transcript(QAbstractScrollArea):
 
     def _move_views(self) -> None:
         top, width = self.verticalScrollBar().value(), self.viewport().width()
-        for order, view in self._views.items():
+        for order, view in list(self._views.items()):
             y = self._heights.start(order) - top
             view.setGeometry(0, y, width, self._heights[order])
             if view.isHidden():
@@ -317,7 +317,7 @@ class Transcript(QAbstractScrollArea):
 
     def _restyle(self) -> None:
         self.verticalScrollBar().setSingleStep(theme.px(40))
-        for view in self._views.values():
+        for view in list(self._views.values()):  # one may grow, and others be built for that
             view.restyle()
             view.set_column(0, 0)
         self._place()

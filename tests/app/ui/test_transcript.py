@@ -7,7 +7,8 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 
-from app.ui.widgets.message import Reading
+from app.ui.theme import theme
+from app.ui.widgets.message import MessageView, Reading
 from app.ui.widgets.transcript import Transcript
 
 
@@ -176,3 +177,20 @@ def test_a_very_long_message_opens_piece_by_piece(page, qtbot):
     assert view._pending
     qtbot.waitUntil(lambda: not view._pending, timeout=20_000)
     assert len(view.views) == 8000
+
+
+def test_messages_that_are_built_while_the_zoom_changes_disturb_nothing(page, monkeypatch):
+    restyle = MessageView.restyle
+
+    def restyle_in_slices(view):
+        restyle(view)
+        view.height_changed.emit()
+
+    monkeypatch.setattr(MessageView, "restyle", restyle_in_slices)
+    theme.set_zoom(2.0)
+    page.set_messages(lines(400))
+    bar = page.verticalScrollBar()
+    bar.setValue(bar.maximum() // 2)
+    n_large = page.n_built()
+    theme.set_zoom(0.7)
+    assert page.n_built() > n_large
