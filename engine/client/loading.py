@@ -14,7 +14,8 @@ from engine.server.loaded import Loaded
 from engine.server.loop import Progress
 from engine.server.sampler import Sampler
 
-CALLERS_UNITS = ("text", "sampling", "sampling.more")  # kernels that no model brings with it
+CALLERS_UNITS = ("text", "sampling")  # kernels that no model brings with it
+RARE_UNITS = ("sampling.more",)  # nobody waits for these when a model opens
 N_FORKS = 8  # sequences beside those of the slots, for work in passing
 TEMPLATE_KEYS = ("tokenizer.chat_template", "tokenizer.chat_template.tool_use")
 RANK_TEMPLATE = "tokenizer.chat_template.rerank"
@@ -83,6 +84,7 @@ def load_model(
         rank_prompt=rank_prompt,
         shifts_context=context_shift,
         adopted=context.adopted,
+        prepare_rest=lambda progress: objects.load(RARE_UNITS, progress),
         close=model.close,
     )
 

@@ -26,8 +26,8 @@ STAGE = "Preparing the engine for this processor"
 def build(names: list[str], progress: Callable[[str, float], None] | None = None) -> None:
     """Compile units in up to one child process per core; return when all are stored.
 
-    Calls progress(stage, done 0..1) at the start and after each unit; if it raises, the children
-    are stopped. Raises InternalError with the compiler's last words if a unit fails, MachineError
+    Calls progress(stage, done 0..1) every POLL_S seconds; if it raises, the children are stopped.
+    Raises InternalError with the compiler's last words if a unit fails, MachineError
     if the objects cannot be stored or no compiler can be started.
     """
     if getattr(sys, "frozen", False):
@@ -86,13 +86,10 @@ def _wait(
     claims: Path,
     report: Callable[[str, float], None],
 ) -> None:
-    n_done = -1
     while True:
         running = [child for child in children if child.poll() is None]
-        done = sum((claims / f"{name}.done").exists() for name in names)
-        if done != n_done:
-            n_done = done
-            report(STAGE, n_done / len(names))
+        n_done = sum((claims / f"{name}.done").exists() for name in names)
+        report(STAGE, n_done / len(names))
         if n_done == len(names):
             return
         failed = next((i for i, c in enumerate(children) if c.poll() not in (None, 0)), None)

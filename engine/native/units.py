@@ -60,7 +60,7 @@ def companions(names: Collection[str]) -> tuple[str, ...]:
     They are compiled along with it, because one build fills the cores better than two.
     """
     is_model = {"team", "pointwise", "matmul.input"} <= set(names)
-    return ("sampling", "sampling.more", "text") if is_model else ()
+    return ("sampling", "text") if is_model else ()
 
 
 def is_small(name: str) -> bool:

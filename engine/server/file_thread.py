@@ -1,4 +1,4 @@
-"""FileThread: the one thread that writes and reads saved memory; reading goes first.
+"""FileThread: the one thread for slow files: saved memory, and kernels made in passing.
 
 Decision: the end waits LEAVE_S for it, no longer. A disk that has stopped answering cannot be
 made to; the thread is left behind as a daemon, what it wrote never gets its name, and whoever

@@ -108,8 +108,9 @@ class Loaded:
     `make_sampler(request, prompt tokens)` raises RequestError for what cannot be honoured;
     `rank_row(row, token, n)` and `rank_after(sampler, token, n)` rank a token before and after the
     chain; `adopted()` is entered by the engine thread for as long as it runs steps; `n_batch`
-    tokens at most go into one step. `forks` are sequences for use in passing. After `close` what
-    makes tokens and samplers still works.
+    tokens at most go into one step. `forks` are sequences for use in passing.
+    `prepare_rest(progress)` makes ready what few answers need; it takes seconds, on any thread,
+    unless `progress` raises. After `close` what makes tokens and samplers still works.
     """
 
     context: Context
@@ -128,4 +129,5 @@ class Loaded:
     stop_words: Sequence[str] = ()
     shifts_context: bool = False  # a full context drops its middle instead of ending the answer
     adopted: Callable[[], AbstractContextManager[None]] = nullcontext
+    prepare_rest: Callable[[Callable[[str, float], None]], object] = lambda progress: None
     close: Callable[[], None] = lambda: None

@@ -160,9 +160,12 @@ class EngineLoop:
             n_ctx = self.loaded.n_ctx_slot
             self._slots = [Slot(i, n_ctx) for i in range(self._n_slots)]
 
-    def _report(self, stage: str, done: float) -> None:
+    def _go_on_unless_closed(self, stage: str, done: float) -> None:
         if self.queue.is_closed:
             raise _ClosedWhileLoading
+
+    def _report(self, stage: str, done: float) -> None:
+        self._go_on_unless_closed(stage, done)
         if self._progress is not None:
             self._progress(stage, done)
 
@@ -180,6 +183,7 @@ class EngineLoop:
         self._session = session
         self.is_ready.set()
         self._intake.open()
+        self._files.write(lambda: loaded.prepare_rest(self._go_on_unless_closed))
         try:
             with loaded.adopted():
                 while not self.queue.is_closed:

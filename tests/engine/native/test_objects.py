@@ -123,7 +123,7 @@ def test_damaged_object_is_replaced(cache):
     cache.write_bytes(b"{}\n")
     steps = []
     run_selftest(objects.load([UNIT], lambda stage, done: steps.append(done)))
-    assert steps == [0.0, 1.0]
+    assert sorted(steps) == steps and set(steps) == {0.0, 1.0}
     assert objects.read(UNIT) is not None
 
 
@@ -151,7 +151,7 @@ def test_units_that_every_model_wants_are_built_along_with_it(cache, no_build):
     model = ["team", "pointwise", "matmul.input", "matmul.f32"]
     with pytest.raises(InternalError):
         objects.load(model)
-    assert set(no_build[0]) > {*model, "sampling", "text"}
+    assert set(no_build[0]) == {*model, "sampling", "text"}  # rare ones are built afterwards
     with pytest.raises(InternalError):
         objects.load(["matmul.f32"])
     assert no_build[-1] == ["matmul.f32"]

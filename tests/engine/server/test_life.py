@@ -1,6 +1,8 @@
 """The life of the engine thread: loading, failing to load, closing at any time."""
 
+import dataclasses
 import threading
+import time
 
 import pytest
 
@@ -33,6 +35,26 @@ def test_requests_before_the_model_is_loaded_wait_for_it():
         assert client.wait_until_ready() is True
     assert stages == [("map", 0.5)]
     assert client.state == "closed"
+
+
+def test_what_few_need_is_prepared_beside_the_answers_and_given_up_at_the_end():
+    begun, given_up = threading.Event(), threading.Event()
+
+    def prepare_rest(progress):
+        begun.set()
+        try:
+            while True:
+                progress("compile", 0.0)
+                time.sleep(0.001)
+        finally:
+            given_up.set()
+
+    scripted = dataclasses.replace(loaded(answering(b"ok")), prepare_rest=prepare_rest)
+    with EngineClient.over(lambda _: scripted, 1) as client:
+        assert begun.wait(10)
+        assert ask(client).result().text == "ok"
+        assert not given_up.is_set()
+    assert given_up.is_set()
 
 
 @pytest.mark.parametrize(
