@@ -4,6 +4,8 @@ A format is a short template in the same language; in the frames below @R stands
 for the content. `detect` tells which of them a template looks like, by the marks in its text.
 """
 
+from collections.abc import Callable
+
 _ROLES = "{% for m in messages %}"
 _END = "{% endfor %}"
 
@@ -280,6 +282,16 @@ def detect(source: str) -> str | None:
     if found == "[INST]" or (found is None and source.startswith("mistral")):
         found = _detect_inst(source)
     return found if found in FORMATS else None
+
+
+def known_to(has_token: Callable[[str], bool]) -> str:
+    """Return the format that a vocabulary was made for: all its marks are tokens there.
+
+    Decision: a file without a template is not always ChatML, which to a Gemma is only letters.
+    ChatML is what is left when the vocabulary has no format's marks.
+    """
+    marked = ((name, marks) for name, marks in _MARKS if name in FORMATS)
+    return next((name for name, marks in marked if all(map(has_token, marks))), "chatml")
 
 
 # The first row whose marks are all in the text.

@@ -12,7 +12,7 @@ from jinja2.exceptions import TemplateSyntaxError
 from engine.chat import marked, message
 from engine.chat.capabilities import Capabilities, fit, probe
 from engine.chat.filters import Refused, raise_unless
-from engine.chat.formats import FORMATS, detect
+from engine.chat.formats import FORMATS, detect, known_to
 from engine.chat.meter import Exhausted, Limits, Meter, Metered
 from engine.chat.sandbox import ChatEnvironment, Method, line_of
 from engine.errors import RequestError, TemplateError
@@ -38,6 +38,9 @@ class Vocabulary(Protocol):
     @property
     def eos(self) -> int:
         """Token that ends a text, or -1."""
+
+    def find(self, text: str) -> int:
+        """Token that is this text, or -1."""
 
     def piece(self, token: int, special: bool = ...) -> bytes:
         """The bytes of a token."""
@@ -124,14 +127,17 @@ class ChatTemplate:
     def from_model(cls, metadata: Mapping[str, Any], vocab: Vocabulary, override: str = "") -> Self:
         """Return the template of a model file, or `override` (a template or a format's name).
 
-        A file without one, or that only says “chatml”, gets ChatML. Raises TemplateError.
+        A file without one gets the format whose marks its vocabulary has, or ChatML. Raises
+        TemplateError.
         """
         source, tool_source = metadata.get(KEY), metadata.get(f"{KEY}.tool_use")
         tools = tool_source if isinstance(tool_source, str) else None
         if override:
             source, tools = override, None
-        elif not isinstance(source, str) or not source.strip() or source == "chatml":
-            source, tools = tools or "chatml", None
+        elif not isinstance(source, str) or not source.strip():
+            source, tools = tools or known_to(lambda mark: vocab.find(mark) >= 0), None
+        elif source == "chatml":
+            source, tools = tools or source, None
         made = cls(source, _text(vocab, vocab.bos), _text(vocab, vocab.eos), tools)
         made._vocab = vocab
         return made

@@ -130,7 +130,12 @@ def fact_rows(model: Any, facts: Any) -> list[tuple[str, str]]:
             (tr("Quantization"), main_quantization(facts)),
             (tr("Trained context"), tr("{n} tokens", n=count(n_ctx)) if n_ctx else ""),
             (tr("Size"), megabytes(getattr(facts, "size_bytes", 0) or 0)),
+            (tr("Chat template"), _template_words(getattr(facts, "chat_template", None))),
         ]
     if model is not None:
         rows.append((tr("File"), str(model)))
     return [(name, value) for name, value in rows if value]
+
+
+def _template_words(template: str | None) -> str:
+    return tr("its own") if template else tr("the file has none; chosen by its vocabulary")

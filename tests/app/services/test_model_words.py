@@ -8,6 +8,7 @@ import pytest
 from app.services.figures import summary
 from app.services.model_words import display_name, model_title
 from app.strings import megabytes
+from app.ui.widgets.model_panel import fact_rows
 
 
 @pytest.mark.parametrize(
@@ -48,3 +49,14 @@ def test_the_short_line_says_what_was_read():
     assert summary({"timings": asked, "n_reread": 7}) == "52 tokens · 38.9/s · 45 read"
     known = summary({"timings": asked, "n_reread": 0})
     assert known == "52 tokens · 38.9/s · 45 read, 0 re-read"
+
+
+def test_the_panel_says_whose_chat_template_is_used():
+    own = dict(
+        fact_rows(None, SimpleNamespace(arch="llama", quantizations={}, chat_template="{{ x }}"))
+    )
+    none = dict(
+        fact_rows(None, SimpleNamespace(arch="gemma3", quantizations={}, chat_template=None))
+    )
+    assert own["Chat template"] == "its own"
+    assert "has none" in none["Chat template"]

@@ -330,6 +330,30 @@ def test_one_bos():
     assert said.count(vocab.bos) == 1 and vocab.detokenize(said[1:]).decode().endswith("<s>hi")
 
 
+@pytest.mark.parametrize(
+    ("name", "opening"),
+    [
+        ("llama-bpe", "<|start_header_id|>user"),
+        ("phi-3", "<|user|>\nhi<|end|>"),
+        ("qwen2", "<|im_start|>user"),
+        ("gpt-2", "<|im_start|>user"),
+    ],
+)
+def test_a_file_without_template_is_spoken_to_as_its_vocabulary_is_marked(name, opening):
+    path = shared.require(f"conformance/tokenizers/ggml-vocab-{name}.gguf")
+    with GGUF.open(path) as file:
+        template = ChatTemplate.from_model({}, Vocab.from_gguf(file))
+    assert template.render([{"role": "user", "content": "hi"}]).startswith(opening)
+
+
+def test_a_gemma_without_template_is_no_chatml():
+    with GGUF.open(models.gemma3()) as file:
+        template = ChatTemplate.from_model(file.metadata, Vocab.from_gguf(file))
+    assert (template.format_name, template.source[:2]) == ("gemma", "{%")
+    text = template.render([{"role": "user", "content": "hi"}])
+    assert text == "<start_of_turn>user\nhi<end_of_turn>\n<start_of_turn>model\n"
+
+
 def test_choosing_the_template(smollm):
     vocab = smollm[1]
     hello = [{"role": "user", "content": "hi"}]
