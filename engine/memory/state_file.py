@@ -131,7 +131,7 @@ def _as_before(file: IO[bytes], end: int) -> Iterator[None]:
 @contextlib.contextmanager
 def _named_when_whole(path: Path) -> Iterator[IO[bytes]]:
     file = tempfile.NamedTemporaryFile(
-        dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED, delete=False
+        dir=path.parent, prefix=f".{path.name[:40]}.", suffix=UNFINISHED, delete=False
     )
     try:
         with file:

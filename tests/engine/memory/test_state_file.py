@@ -106,6 +106,13 @@ def test_an_answer_adds_its_own_pages_only(tmp_path):
     assert save(memory, 0, path) == 0
 
 
+def test_the_longest_name_that_a_disk_takes_will_do(tmp_path):
+    memory, path = make_memory(), tmp_path / ("灯" * 80 + ".safetensors")
+    write(memory, 0, range(100))
+    save(memory, 0, path)
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
 def test_another_branch_and_going_back_add_what_differs(tmp_path):
     memory, path = make_memory(), tmp_path / "chat"
     write(memory, 0, range(3000))
