@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 from engine.errors import GrammarError
@@ -132,7 +133,7 @@ class Keywords:
             known = ", ".join(sorted(FORMATS))
             name = repr(value)[:60]
             raise node.refuse("format", f"names {name}, which is not known ({known} are)")
-        term = Matches(read_pattern(FORMATS[value], whole=True), holds, node, "format")
+        term = Matches(_format_node(value), holds, node, "format")
         longest = LONGEST.get(value)
         if longest is None:
             return when(term) if holds else only(term)
@@ -335,6 +336,11 @@ def mapping(node: SchemaNode, keyword: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise node.refuse(keyword, "must be an object")
     return value
+
+
+@cache
+def _format_node(name: str) -> Node:
+    return read_pattern(FORMATS[name], whole=True)
 
 
 def pattern_node(node: SchemaNode, keyword: str, value: Any) -> Node:
