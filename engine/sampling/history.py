@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from engine.native.buffers import address, aligned
 
@@ -14,8 +15,8 @@ class History:
 
     def __init__(self, reach: int) -> None:
         self._reach = reach
-        self._tokens = aligned(FIRST_ROOM, np.int32)
         self._end = 0
+        self._hold(aligned(FIRST_ROOM, np.int32))
 
     def __len__(self) -> int:
         return self._end
@@ -23,7 +24,7 @@ class History:
     @property
     def address_of_end(self) -> int:
         """Address just behind the newest token; changes when tokens are accepted."""
-        return address(self._tokens) + 4 * self._end
+        return self._address + 4 * self._end
 
     def append(self, token: int) -> None:
         """Add the newest token."""
@@ -51,7 +52,7 @@ class History:
     def copy(self) -> "History":
         """Return an independent history with the same tokens."""
         other = History(self._reach)
-        other._tokens = aligned(len(self._tokens), np.int32)
+        other._hold(aligned(len(self._tokens), np.int32))
         other._tokens[: self._end] = self._tokens[: self._end]
         other._end = self._end
         return other
@@ -62,4 +63,8 @@ class History:
         room = max(FIRST_ROOM, 2 * (len(kept) + n))
         tokens = aligned(room, np.int32)
         tokens[: len(kept)] = kept
-        self._tokens, self._end = tokens, len(kept)
+        self._hold(tokens)
+        self._end = len(kept)
+
+    def _hold(self, tokens: NDArray[np.int32]) -> None:
+        self._tokens, self._address = tokens, address(tokens)

@@ -44,10 +44,13 @@ class Mailbox:
             except Exception:
                 log.exception("a listener failed; its request is given up")
                 self.is_abandoned = True
+        is_last = isinstance(event, (Finished, Failed))
+        if self._on_event is not None and not is_last:
+            return  # who waits, waits for the end: waking it for each token would cost a step time
         with self._arrived:
             if self._on_event is None:
                 self._events.append(event)
-            if isinstance(event, (Finished, Failed)):
+            if is_last:
                 self._n_open -= 1  # only now: who waits for the end has heard everything
             self._arrived.notify_all()
 

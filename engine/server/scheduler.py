@@ -109,7 +109,7 @@ class Scheduler:
     def step(self) -> bool:
         """Move every busy slot on by one decode; False if all of them wait for a file."""
         for slot in self.slots:
-            if not slot.is_idle:
+            if not slot.is_idle and slot.state is not SlotState.GENERATING:  # that one just did
                 self._guarded(slot, self._settler.hear)
             if slot.state is SlotState.STARTED:
                 self._guarded(slot, self._start_prompt)

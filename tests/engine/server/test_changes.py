@@ -53,7 +53,7 @@ def test_every_answer_of_a_request_follows_the_plan():
     gate.open()
     with client:
         plan = ((2, {"n_predict": 5}),)
-        handle = client.submit(engine.CompletionRequest([256, 7], n=2, changes=plan))
+        handle = client.submit(engine.CompletionRequest([256, 7], n=2, seed=1, changes=plan))
         ends = [event for event in handle if isinstance(event, engine.Finished)]
     assert [len(end.tokens) for end in ends] == [5, 5]
     assert [end.changes for end in ends] == [plan, plan]
