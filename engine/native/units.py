@@ -19,8 +19,10 @@ class Unit:
     unrolls_loops: bool = True
 
 
+FLOAT_TYPES = ("f32", "f16", "bf16")
 MATMUL_TYPES = (
-    *("f32", "f16", "bf16", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0"),
+    *FLOAT_TYPES,
+    *("q4_0", "q4_1", "q5_0", "q5_1", "q8_0"),
     *("q4_k", "q5_k", "q6_k"),
 )
 
@@ -33,7 +35,10 @@ UNITS: dict[str, Unit] = {
         for k in KV_TYPES
         for v in KV_TYPES
     },
-    **{f"matmul.{t}": Unit("engine.compute.cpu.kernels.matmul", (t,)) for t in MATMUL_TYPES},
+    **{
+        f"matmul.{t}": Unit("engine.compute.cpu.kernels.matmul", (t,), t in FLOAT_TYPES)
+        for t in MATMUL_TYPES
+    },
     **{f"experts.{t}": Unit("engine.compute.cpu.kernels.experts", (t,)) for t in MATMUL_TYPES},
     "matmul.input": Unit("engine.compute.cpu.kernels.tiles"),
     "pointwise": Unit("engine.compute.cpu.kernels.pointwise", (), False),
