@@ -109,6 +109,7 @@ def test_after_a_restart_only_the_new_question_is_read(tmp_path):
 
 def test_a_killed_answer_is_kept_as_far_as_it_got(tmp_path):
     home = tmp_path / "home"
+    answer_the_likeliest(home)
     ask = "Write a very long story about a lighthouse, at least two thousand words."
     process = start(home, "--model", smollm2(), "--prompt", ask, "--quit-after", "300")
     shown = answer_after(home, process, 200)
