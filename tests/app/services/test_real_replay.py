@@ -6,6 +6,7 @@ import engine
 from tests.make import models
 from tests.make import window as make
 
+NO_END = [[0, -100.0], [2, -100.0]]  # by chance an answer could be over too soon
 LONG = "Tell me, in a few plain sentences, how a candle burns and why its flame points upwards."
 
 
@@ -37,7 +38,7 @@ def wait_for_tokens(services, qtbot, chat, n):
 
 
 def test_values_moved_and_an_answer_stopped_and_continued_give_the_same_text(services, qtbot):
-    sampling = {"temperature": 1.3, "top_k": 0}
+    sampling = {"temperature": 1.3, "top_k": 0, "logit_bias": NO_END}
     chat = services.chats.start(params={"n_predict": 400, "sampling": sampling}).id
     services.chats.ask(chat, LONG)
     wait_for_tokens(services, qtbot, chat, 5)
@@ -50,7 +51,9 @@ def test_values_moved_and_an_answer_stopped_and_continued_give_the_same_text(ser
     settle(services, qtbot)
     half = last(services, chat)
     assert [change["values"]["temperature"] for change in half.record["changes"]] == [0.2, 1.6]
-    services.chats.change(chat, params={"n_predict": 12, "sampling": {"temperature": 0.7}})
+    services.chats.change(
+        chat, params={"n_predict": 12, "sampling": {"temperature": 0.7, "logit_bias": NO_END}}
+    )
     services.chats.resume(half)
     settle(services, qtbot)
     whole = last(services, chat)
@@ -63,7 +66,9 @@ def test_values_moved_and_an_answer_stopped_and_continued_give_the_same_text(ser
 
 
 def test_without_the_changes_the_text_would_be_another(services, qtbot):
-    chat = services.chats.start(params={"n_predict": 24, "sampling": {"temperature": 1.4}}).id
+    chat = services.chats.start(
+        params={"n_predict": 24, "sampling": {"temperature": 1.4, "logit_bias": NO_END}}
+    ).id
     services.chats.ask(chat, LONG)
     wait_for_tokens(services, qtbot, chat, 3)
     services.chats.change_sampling(chat, {"temperature": 0})
