@@ -1,7 +1,7 @@
 """From a model file to what the engine loop runs on: runtime, vocabulary, template, sampler.
 
-The rooms it joins are imported when a model is opened: they bring NumPy and the compiler's loader,
-which a window that only shows conversations does not need.
+The rooms it joins are imported when a model is opened: they bring NumPy and the kernels, which a
+window that only shows conversations does not need.
 """
 
 import re

@@ -13,6 +13,7 @@ import engine
 from app.main import make_services, open_window
 from app.paths import find_paths
 from app.services.everything import Services
+from tests.make.models import smollm2
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,20 @@ def services(folder: Path, clients: Any) -> Iterator[Services]:
         yield made
     finally:
         made.close()
+
+
+def starter_client(_path: Path, progress: Any = None, **options: Any) -> Any:
+    """Open the starter model in the real engine, whatever was asked for."""
+    return engine.EngineClient(smollm2(), progress=progress, n_slots=2, n_ctx=1024)
+
+
+@contextmanager
+def starter_services(folder: Path, qtbot: Any) -> Iterator[Services]:
+    """Open everything below a window over the real engine, with the starter model ready."""
+    with services(folder, starter_client) as made:
+        made.engine.load(smollm2())
+        qtbot.waitUntil(lambda: made.engine.state == "ready", timeout=60_000)
+        yield made
 
 
 @contextmanager

@@ -2,8 +2,6 @@
 
 import pytest
 
-import engine
-from tests.make import models
 from tests.make import window as make
 
 NO_END = [[0, -100.0], [2, -100.0]]  # by chance an answer could be over too soon
@@ -12,14 +10,7 @@ LONG = "Tell me, in a few plain sentences, how a candle burns and why its flame 
 
 @pytest.fixture
 def services(tmp_path, qapp, qtbot):
-    path = models.smollm2()
-
-    def client(_path, progress=None, **options):
-        return engine.EngineClient(path, progress=progress, n_slots=2, n_ctx=1024)
-
-    with make.services(tmp_path, client) as made:
-        made.engine.load(path)
-        qtbot.waitUntil(lambda: made.engine.state == "ready", timeout=60_000)
+    with make.starter_services(tmp_path, qtbot) as made:
         yield made
 
 

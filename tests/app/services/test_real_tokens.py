@@ -4,9 +4,7 @@ import json
 
 import pytest
 
-import engine
 from app.services.token_log import candidates
-from tests.make import models
 from tests.make import window as make
 
 LONG = "Tell me, in two plain sentences, how a candle burns and why its flame points upwards."
@@ -14,14 +12,7 @@ LONG = "Tell me, in two plain sentences, how a candle burns and why its flame po
 
 @pytest.fixture
 def services(tmp_path, qapp, qtbot):
-    path = models.smollm2()
-
-    def client(_path, progress=None, **options):
-        return engine.EngineClient(path, progress=progress, n_slots=2, n_ctx=1024)
-
-    with make.services(tmp_path, client) as made:
-        made.engine.load(path)
-        qtbot.waitUntil(lambda: made.engine.state == "ready", timeout=60_000)
+    with make.starter_services(tmp_path, qtbot) as made:
         made.replies.tokens.is_wanted = True
         yield made
 

@@ -4,8 +4,6 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-import engine
-from tests.make import models
 from tests.make import window as make
 
 
@@ -52,13 +50,8 @@ def test_nothing_to_send_and_panes_that_write_are_told(tmp_path, qtbot):
 
 @pytest.mark.usefixtures("qapp")
 def test_the_shared_prompt_is_computed_once(tmp_path, qtbot):
-    path = models.smollm2()
-
-    def client(_path, progress=None, **options):
-        return engine.EngineClient(path, progress=progress, n_slots=2, n_ctx=1024)
-
     text = "Which of these is heavier, a pound of feathers or a pound of lead, and why? " * 3
-    with make.window(tmp_path, client) as window:
+    with make.window(tmp_path, make.starter_client) as window:
         qtbot.waitUntil(lambda: window.services.engine.state == "ready", timeout=60_000)
         window.act("pane.split")
         for pane in window.panes.all():

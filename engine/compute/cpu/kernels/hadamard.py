@@ -58,14 +58,11 @@ def _factor(chunk):
 
 
 @callee_out_of_line
-def rotate_row(x, n, chunk):
-    """Rotate each piece of `chunk` floats of the n at x in place; twice is as never."""
-    factor = _factor(chunk)
-    for i in range(x, x + 4 * n, 64):
-        store_f32x16(i, _within(load_f32x16(i) * factor))
+def _across(x, n_bytes, chunk_bytes):
+    """Add and subtract whole vectors h bytes apart, for every h below a chunk."""
     h = 64
-    while h < 4 * chunk:
-        for first in range(x, x + 4 * n, 2 * h):
+    while h < chunk_bytes:
+        for first in range(x, x + n_bytes, 2 * h):
             for i in range(first, first + h, 64):
                 a, b = load_f32x16(i), load_f32x16(i + h)
                 store_f32x16(i, a + b)
@@ -74,16 +71,18 @@ def rotate_row(x, n, chunk):
 
 
 @callee_out_of_line
+def rotate_row(x, n, chunk):
+    """Rotate each piece of `chunk` floats of the n at x in place; twice is as never."""
+    factor = _factor(chunk)
+    for i in range(x, x + 4 * n, 64):
+        store_f32x16(i, _within(load_f32x16(i) * factor))
+    _across(x, 4 * n, 4 * chunk)
+
+
+@callee_out_of_line
 def rotate_cells(cells, n, chunk):
     """The same for 16 rows side by side, f32[n][16]."""
     factor = _factor(chunk)
     for i in range(cells, cells + 64 * n, 64):
         store_f32x16(i, load_f32x16(i) * factor)
-    h = 64
-    while h < 64 * chunk:
-        for first in range(cells, cells + 64 * n, 2 * h):
-            for i in range(first, first + h, 64):
-                a, b = load_f32x16(i), load_f32x16(i + h)
-                store_f32x16(i, a + b)
-                store_f32x16(i + h, a - b)
-        h *= 2
+    _across(cells, 64 * n, 64 * chunk)
