@@ -81,15 +81,17 @@ def load(unit_names: Iterable[str], progress: Progress | None = None) -> Kernels
     """
     names = list(dict.fromkeys(unit_names))
     addresses: dict[str, int] = {}
-    with _LOADING:
-        missing = _link_all(names, addresses)
-        for _ in range(MAX_BUILDS):
-            if missing:
-                from engine.native import build  # not needed when nothing is to be built
+    missing = _link_all(names, addresses)
+    if missing:  # who lacks nothing does not wait for what another thread compiles
+        with _BUILDING:
+            missing = _link_all(list(missing), addresses)
+            for _ in range(MAX_BUILDS):
+                if missing:
+                    from engine.native import build  # not needed when nothing is to be built
 
-                along = [one for one in units.companions(names) if read(one) is None]
-                build.build([*dict.fromkeys((*missing, *along))], progress)
-                missing = _link_all(list(missing), addresses)
+                    along = [one for one in units.companions(names) if read(one) is None]
+                    build.build([*dict.fromkeys((*missing, *along))], progress)
+                    missing = _link_all(list(missing), addresses)
     if missing:
         reasons = " ".join(f"{name}: {reason}" for name, reason in missing.items())
         raise InternalError(f"Kernels were compiled but cannot be used. {reasons}")
@@ -171,7 +173,8 @@ def symbol(unit: str, kernel: str) -> str:
 
 
 # Linked objects stay for the life of the process, so kernels stay callable.
-_LOADING = threading.RLock()
+_BUILDING = threading.RLock()
+_LINKING = threading.Lock()
 _LINKED: dict[tuple[str, ...], dict[str, int]] = {}
 
 
@@ -181,7 +184,8 @@ def _link_all(names: list[str], addresses: dict[str, int]) -> dict[str, str]:
     for name in names:
         content = read(name)
         try:
-            addresses |= _link(*content) if content else {}
+            with _LINKING:
+                addresses |= _link(*content) if content else {}
             reason = "" if content else "No object fits."
         except DamagedObject as error:
             reason = str(error)

@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -145,6 +147,26 @@ def test_object_records_every_source_it_imported(cache):
     assert not without_code & set(listed)
     assert "engine/native/simd/__init__.py" in listed
     assert all(listed[path] == sources.digest(path) for path in listed)
+
+
+def test_what_is_there_loads_while_another_unit_is_compiled(cache, monkeypatch):
+    objects.load([UNIT])
+    begun, may_end = threading.Event(), threading.Event()
+
+    def slow(names, progress):
+        begun.set()
+        assert may_end.wait(20)
+        raise InternalError("never finished")
+
+    monkeypatch.setattr(build, "build", slow)
+    with ThreadPoolExecutor(2) as pool:
+        compiled = pool.submit(objects.load, ["matmul.f32"])
+        assert begun.wait(20)
+        try:
+            run_selftest(pool.submit(objects.load, [UNIT]).result(10))
+        finally:
+            may_end.set()
+        assert isinstance(compiled.exception(), InternalError)
 
 
 def test_units_that_every_model_wants_are_built_along_with_it(cache, no_build):
